@@ -1,0 +1,77 @@
+//! Facts. What `fold` applies and what the journal keeps. Everything not determined by the state is in them.
+//!
+//! Persisted as protobuf (proto/disk.proto): variants and fields are only added, never changed in meaning.
+
+use crate::command::{NodeChange, PartitionChange};
+use crate::job::{AfterEnd, Hold, Job, Outcome};
+use crate::node::NodeReason;
+use sluice_model::config::ClusterConfig;
+use sluice_model::dependency::Dependency;
+use sluice_model::index_set::IndexSet;
+use sluice_model::node::NodeReport;
+use sluice_model::step::StepRecord;
+use sluice_model::{Allocation, JobId, JobSpec, NodeName, OsBytes, Time, TimeLimit};
+use std::sync::Arc;
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Event {
+    Configured { config: Arc<ClusterConfig> },
+    /// The whole record as it enters the queue.
+    JobSubmitted { job: Box<Job> },
+    /// All that was in the way is gone, or (None) is back.
+    JobEligible { job: JobId, at: Option<Time> },
+    /// Dependency terms still unmet (None: none), or one that can't be met any more.
+    DependencyChanged { job: JobId, waiting_on: Option<Dependency>, failed: bool },
+    /// Array tasks leave the pending record without having run (cancelled); each gets the record given.
+    ArrayTasksEnded { array: JobId, indices: IndexSet, outcome: Outcome, at: Time },
+    /// `index` splits an array task off under `job` (a fresh id, or the array's own for its last task).
+    JobStarted {
+        job: JobId,
+        array: Option<(JobId, u32)>,
+        attempt: u32,
+        partition: String,
+        allocation: Arc<Allocation>,
+        time_limit: TimeLimit,
+        backfilled: bool,
+        at: Time,
+    },
+    AttemptConfirmed { job: JobId, attempt: u32 },
+    /// TERM has been ordered; KILL at `kill_at`. `outcome` is how it will be recorded.
+    JobEnding { job: JobId, outcome: Outcome, kill_at: Time, then: AfterEnd },
+    /// KILL has been ordered.
+    JobKilled { job: JobId },
+    /// `--signal` has been ordered.
+    JobWarned { job: JobId },
+    JobSuspended { job: JobId, at: Time },
+    JobResumed { job: JobId, at: Time },
+    /// It ended; `waiting_for` nodes must confirm. Empty: resources are free at once.
+    JobCompleting { job: JobId, outcome: Outcome, at: Time, waiting_for: Vec<NodeName>, then: AfterEnd },
+    /// One node is clean; its resources are free. When it was the last the job is Ended or back in the queue.
+    NodeReleased { job: JobId, node: NodeName },
+    /// A pending job ends without having run.
+    JobEnded { job: JobId, outcome: Outcome, at: Time },
+    /// Back in the queue as `attempt`, not before the given time.
+    JobRequeued { job: JobId, attempt: u32, not_before: Option<Time>, hold: Hold, at: Time },
+    /// Hold, release, priority.
+    JobPriority { job: JobId, priority: u32, base_priority: u32, hold: Hold },
+    /// `scontrol update`: the spec as it is now, and the values kept outside it.
+    JobUpdated {
+        job: JobId,
+        spec: Arc<JobSpec>,
+        time_limit: TimeLimit,
+        partitions: Vec<String>,
+        not_before: Option<Time>,
+        requeue: bool,
+        comment: Option<OsBytes>,
+        admin_comment: Option<String>,
+        throttle: Option<u32>,
+    },
+    StepChanged { step: Arc<StepRecord> },
+    /// Forgotten: in the history now.
+    JobsPurged { jobs: Vec<JobId> },
+    NodeRegistered { node: NodeName, report: Arc<NodeReport>, at: Time },
+    NodeUpdated { node: NodeName, change: NodeChange, reason: Option<NodeReason> },
+    /// Responding or not; `down` when the time-out has passed.
+    NodeHealth { node: NodeName, not_responding: bool, down: bool, reason: Option<NodeReason>, at: Time },
+    PartitionUpdated { name: String, change: Box<PartitionChange> },
+}

@@ -1,0 +1,80 @@
+//! The cluster's configuration, typed. Parsed from TOML in one go, with all problems reported at once.
+
+use crate::node::NodeSpec;
+use crate::partition::PartitionSpec;
+
+/// Everything the controller and the nodes are told. Paths are strings of this host.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ClusterConfig {
+    pub cluster_name: String,
+    /// In the file's order.
+    pub nodes: Vec<NodeSpec>,
+    pub partitions: Vec<PartitionSpec>,
+    pub scheduling: SchedulingConfig,
+    pub limits: LimitsConfig,
+    pub timing: TimingConfig,
+    pub security: SecurityConfig,
+    pub mail: MailConfig,
+    /// Licences of the cluster: name → count.
+    pub licenses: std::collections::BTreeMap<String, u32>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SchedulingConfig {
+    /// Jobs looked at in one pass, at most.
+    pub queue_depth: u32,
+    pub backfill: bool,
+    /// MiB for each CPU when the job says nothing; None: all of the node's memory.
+    pub default_memory_per_cpu_mb: Option<u64>,
+    pub default_memory_per_node_mb: Option<u64>,
+    /// Requeue after node failure unless the job says otherwise (JobRequeue).
+    pub requeue: bool,
+    pub kill_on_invalid_dependency: bool,
+    /// EnforcePartLimits: refuse at submission what no partition of the job could ever run.
+    pub enforce_partition_limits: bool,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LimitsConfig {
+    /// Live jobs (MaxJobCount).
+    pub max_jobs: u32,
+    /// Largest array index + 1 (MaxArraySize).
+    pub max_array_size: u32,
+    /// Bytes.
+    pub max_script_size: u64,
+    pub max_environment_size: u64,
+    /// MaxBatchRequeue.
+    pub max_requeue: u32,
+    pub first_job_id: u32,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TimingConfig {
+    /// SIGTERM to SIGKILL (KillWait).
+    pub kill_wait_secs: u32,
+    /// How long a finished job stays in squeue (MinJobAge).
+    pub min_job_age_secs: u32,
+    /// Without a heartbeat for so long a node is DOWN (SlurmdTimeout).
+    pub node_timeout_secs: u32,
+    pub heartbeat_secs: u32,
+    /// OverTimeLimit, minutes.
+    pub over_time_limit_minutes: u32,
+    /// A requeued job waits so long.
+    pub requeue_delay_secs: u32,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SecurityConfig {
+    /// Go on where isolation can't be applied.
+    pub best_effort: bool,
+    /// Users besides root and the controller's own user who may administer.
+    pub administrators: Vec<String>,
+    pub operators: Vec<String>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MailConfig {
+    /// MailProg; None sends no mail.
+    pub program: Option<String>,
+    pub domain: Option<String>,
+}

@@ -1,0 +1,31 @@
+//! The vocabulary of Sluice: what a job, a node, a partition, a step and their resources are.
+//!
+//! Owns the types that every other crate speaks, and the one parser and one printer of each textual form (time,
+//! memory, host lists, index sets, TRES, dependencies, file-name patterns, configuration). Pure: knows no clock, no
+//! file, no network, no randomness, and uses ordered maps only.
+
+pub mod alloc;
+pub mod config;
+pub mod dependency;
+pub mod index_set;
+pub mod ids;
+pub mod job;
+pub mod node;
+pub mod partition;
+pub mod reason;
+pub mod request;
+pub mod state;
+pub mod step;
+pub mod text;
+pub mod time;
+
+pub use alloc::{Allocation, GresAlloc, NodeAlloc};
+pub use ids::{BlobId, JobId, NodeName, StepId, StepKey};
+pub use job::JobSpec;
+pub use node::NodeSpec;
+pub use partition::PartitionSpec;
+pub use reason::Reason;
+pub use request::ResourceRequest;
+pub use state::JobState;
+pub use text::OsBytes;
+pub use time::{Time, TimeLimit};

@@ -1,0 +1,96 @@
+//! What a job asks for. Parsed once at the command line's edge; never re-parsed downstream.
+
+use crate::ids::NodeName;
+
+/// How many nodes: `--nodes=min[-max]`. `max: None` means "no more than needed" (Slurm: max = min when given alone is
+/// expressed as `max: Some(min)`).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct NodeCount {
+    pub min: u32,
+    pub max: Option<u32>,
+}
+
+/// Memory in MiB. Zero means all of the node's memory.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum MemoryRequest {
+    PerNode(u64),
+    PerCpu(u64),
+    PerGpu(u64),
+}
+
+/// What a GRES count is per.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum GresScope {
+    /// `--gres`, `--gpus-per-node`
+    Node,
+    /// `--gpus`
+    Job,
+    /// `--gpus-per-task`, `--tres-per-task`
+    Task,
+    /// `--gpus-per-socket`
+    Socket,
+}
+
+/// `gpu:a100:2` and what it is per.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct GresRequest {
+    pub name: String,
+    pub kind: Option<String>,
+    pub count: u64,
+    pub scope: GresScope,
+}
+
+/// A `--constraint` expression. Counts (`a*2`) and matching OR (`[a|b]`) come with the scheduler issue; the parser
+/// refuses them by name.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Constraint {
+    Feature(String),
+    All(Vec<Constraint>),
+    Any(Vec<Constraint>),
+}
+
+/// `--exclusive`
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum Exclusive {
+    #[default]
+    No,
+    /// Whole nodes.
+    Node,
+    /// Nodes shared only with jobs of the same user (stored; the scheduler issue acts on it as on `Node`).
+    User,
+}
+
+/// `--distribution`, first level (nodes).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Distribution {
+    Block,
+    Cyclic,
+    Plane(u32),
+    Arbitrary,
+}
+
+/// All that placement needs to know.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct ResourceRequest {
+    pub nodes: Option<NodeCount>,
+    pub ntasks: Option<u32>,
+    pub ntasks_per_node: Option<u32>,
+    pub cpus_per_task: Option<u32>,
+    /// `--mincpus`: at least so many CPUs on each node.
+    pub min_cpus_per_node: Option<u32>,
+    pub memory: Option<MemoryRequest>,
+    pub gres: Vec<GresRequest>,
+    pub constraint: Option<Constraint>,
+    /// As the user wrote it, for display.
+    pub constraint_text: Option<String>,
+    /// `--nodelist`: each of them must be part of the allocation.
+    pub node_list: Vec<NodeName>,
+    pub exclude: Vec<NodeName>,
+    pub exclusive: Exclusive,
+    pub oversubscribe: bool,
+    pub overcommit: bool,
+    pub contiguous: bool,
+    /// `--tmp`, MiB.
+    pub tmp_disk_mb: u64,
+    pub distribution: Option<Distribution>,
+}
