@@ -56,6 +56,8 @@ pub struct RunningJob {
     pub ends: Option<Time>,
     /// Nobody else on its nodes.
     pub exclusive: bool,
+    /// The partition it runs in, by position in `Input::partitions` (for MaxCPUsPerNode); None when that one is gone.
+    pub partition: Option<u32>,
     pub licenses: BTreeMap<String, u32>,
 }
 
