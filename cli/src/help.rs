@@ -1,0 +1,77 @@
+//! `--help`, `--usage` and `--version`, made from the option tables.
+
+use crate::getopt::{Arg, OptionSpec, State};
+use std::process::ExitCode;
+
+/// What `-V` says: tools read it to decide which of Slurm's features they may use.
+pub const SLURM_VERSION: &str = "26.05.0";
+
+/// `slurm 26.05.0`, or what the client configuration asks for. Works without any configuration.
+pub fn print_version(program: &str) -> ExitCode {
+    let asked = crate::client_config::load().ok().and_then(|c| c.slurm_version);
+    let version = asked.as_deref().unwrap_or(SLURM_VERSION);
+    crate::out::print_or_complain(program, format!("slurm {version}\n").as_bytes(), ExitCode::SUCCESS)
+}
+
+/// `-n, --ntasks=number`
+pub fn synopsis(spec: &OptionSpec) -> String {
+    let long = match (spec.long, spec.arg) {
+        ("", _) => String::new(),
+        (long, Arg::None) => format!("--{long}"),
+        (long, Arg::Required(value)) => format!("--{long}={value}"),
+        (long, Arg::Optional(value)) => format!("--{long}[={value}]"),
+    };
+    match (spec.short, spec.arg, long.as_str()) {
+        (Some(c), Arg::Required(value), "") => format!("-{c} {value}"),
+        (Some(c), Arg::Optional(value), "") => format!("-{c}[{value}]"),
+        (Some(c), Arg::None, "") => format!("-{c}"),
+        (Some(c), _, long) => format!("-{c}, {long}"),
+        (None, _, long) => format!("    {long}"),
+    }
+}
+
+/// The whole help text.
+pub fn help_text(usage: &str, specs: &[OptionSpec]) -> String {
+    const COLUMN: usize = 30;
+    let mut text = format!("Usage: {usage}\n\nOptions:\n");
+    for spec in specs.iter().filter(|s| !s.help.is_empty() && !matches!(s.state, State::Refused(_))) {
+        let left = synopsis(spec);
+        let note = if spec.state == State::Stored { " (kept with the job; no effect yet)" } else { "" };
+        if left.chars().count() + 2 > COLUMN {
+            text.push_str(&format!("  {left}\n  {:COLUMN$}{}{note}\n", "", spec.help));
+        } else {
+            text.push_str(&format!("  {left:COLUMN$}{}{note}\n", spec.help));
+        }
+    }
+    text
+}
+
+/// `Usage: sbatch [-A account] [--array=indexes] … args`
+pub fn usage_text(program: &str, operands: &str, specs: &[OptionSpec]) -> String {
+    let mut text = format!("Usage: {program}");
+    for spec in specs.iter().filter(|s| !s.help.is_empty() && !matches!(s.state, State::Refused(_))) {
+        let word = match (spec.short, spec.arg) {
+            (Some(c), Arg::None) => format!("-{c}"),
+            (Some(c), Arg::Required(value)) => format!("-{c} {value}"),
+            (None, Arg::None) => format!("--{}", spec.long),
+            (None, Arg::Required(value)) => format!("--{}={value}", spec.long),
+            (Some(c), Arg::Optional(value)) => format!("-{c}[{value}]"),
+            (None, Arg::Optional(value)) => format!("--{}[={value}]", spec.long),
+        };
+        text.push_str(&format!(" [{word}]"));
+    }
+    text.push_str(&format!(" {operands}\n"));
+    text
+}
+
+/// Answers a mistake in the words: the C library's line, then where to read on. Slurm's exit code for it is 255.
+pub fn bad_usage(program: &str, error: &crate::getopt::GetoptError) -> ExitCode {
+    match error {
+        crate::getopt::GetoptError::Refused { .. } => crate::errln!("{program}: error: {error}"),
+        _ => {
+            crate::errln!("{program}: {error}");
+            crate::errln!("Try \"{program} --help\" for more information");
+        }
+    }
+    ExitCode::from(255)
+}
