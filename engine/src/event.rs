@@ -24,6 +24,9 @@ pub enum Event {
     DependencyChanged { job: JobId, waiting_on: Option<Dependency>, failed: bool },
     /// Array tasks leave the pending record without having run (cancelled); each gets the record given.
     ArrayTasksEnded { array: JobId, indices: IndexSet, outcome: Outcome, at: Time },
+    /// `index` becomes a pending record of its own under `job` (a fresh id, or the array's own for its last task):
+    /// one task was held, changed, or released by `aftercorr` apart from the others.
+    ArrayTaskSplit { array: JobId, index: u32, job: JobId },
     /// `index` splits an array task off under `job` (a fresh id, or the array's own for its last task).
     JobStarted {
         job: JobId,
@@ -35,13 +38,15 @@ pub enum Event {
         backfilled: bool,
         at: Time,
     },
-    AttemptConfirmed { job: JobId, attempt: u32 },
+    AttemptConfirmed { job: JobId, attempt: u32, node: NodeName },
     /// TERM has been ordered; KILL at `kill_at`. `outcome` is how it will be recorded.
     JobEnding { job: JobId, outcome: Outcome, kill_at: Time, then: AfterEnd },
     /// KILL has been ordered.
     JobKilled { job: JobId },
     /// `--signal` has been ordered.
     JobWarned { job: JobId },
+    /// Mails of these types (bits of `sluice_model::job::mail`) about the running attempt have been ordered.
+    JobMailed { job: JobId, what: u32 },
     JobSuspended { job: JobId, at: Time },
     JobResumed { job: JobId, at: Time },
     /// It ended; `waiting_for` nodes must confirm. Empty: resources are free at once.
@@ -69,7 +74,10 @@ pub enum Event {
     StepChanged { step: Arc<StepRecord> },
     /// Forgotten: in the history now.
     JobsPurged { jobs: Vec<JobId> },
-    NodeRegistered { node: NodeName, report: Arc<NodeReport>, at: Time },
+    /// `stale`: attempts that it still holds though they are over for the controller; it gets no work until they are gone.
+    NodeRegistered { node: NodeName, report: Arc<NodeReport>, stale: Vec<(JobId, u32)>, at: Time },
+    /// One of its stale attempts is gone.
+    StaleGone { node: NodeName, job: JobId, attempt: u32 },
     NodeUpdated { node: NodeName, change: NodeChange, reason: Option<NodeReason> },
     /// Responding or not; `down` when the time-out has passed.
     NodeHealth { node: NodeName, not_responding: bool, down: bool, reason: Option<NodeReason>, at: Time },

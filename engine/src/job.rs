@@ -2,8 +2,9 @@
 
 use sluice_model::index_set::IndexSet;
 use sluice_model::state::ExitStatus;
+use sluice_model::step::StepRecord;
 use sluice_model::{Allocation, JobId, JobSpec, JobState, NodeName, Reason, StepId, Time, TimeLimit};
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Which array a job belongs to.
@@ -55,8 +56,10 @@ pub struct Job {
     pub admin_comment: Option<String>,
     pub system_comment: Option<String>,
     pub phase: Phase,
-    /// Earlier runs of a requeued job: what `sacct -D` shows.
-    pub steps: BTreeMap<StepId, Arc<sluice_model::step::StepRecord>>,
+    /// Steps of the current (or last) attempt.
+    pub steps: imbl::OrdMap<StepId, Arc<StepRecord>>,
+    /// Earlier runs of a requeued job, oldest first: what `sacct -D` shows.
+    pub past_runs: Vec<Arc<PastRun>>,
 }
 
 /// Why a job is held.
@@ -97,6 +100,8 @@ pub struct Run {
     pub started: Time,
     /// Nodes that said that they hold this attempt (for batch: the first node has launched the script).
     pub confirmed: bool,
+    /// The nodes that confirmed it so far. A node in here that no longer holds the attempt has lost it.
+    pub confirmed_on: BTreeSet<NodeName>,
     /// Some while SIGSTOPped by `scontrol suspend`.
     pub suspended_since: Option<Time>,
     /// Total so far, milliseconds, without the current suspension.
@@ -111,6 +116,18 @@ pub struct Run {
     pub then: AfterEnd,
     /// Backfilled or started in order (`Scheduler=`).
     pub backfilled: bool,
+    /// Bits of `sluice_model::job::mail` already sent for this run (TIME_LIMIT_50 …).
+    pub mailed: u32,
+}
+
+/// A run of a job that went back to the queue afterwards.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PastRun {
+    /// None when it was requeued after an end without a start.
+    pub run: Option<Run>,
+    pub outcome: Outcome,
+    pub ended: Time,
+    pub steps: imbl::OrdMap<StepId, Arc<StepRecord>>,
 }
 
 /// How a job ended.
@@ -132,6 +149,8 @@ impl Job {
     pub fn state(&self) -> JobState {
         match &self.phase {
             Phase::Pending => JobState::Pending,
+            // Once its end has begun Slurm shows it as CG, though its processes have their grace period.
+            Phase::Running(run) if run.ending.is_some() => JobState::Completing,
             Phase::Running(run) if run.suspended_since.is_some() => JobState::Suspended,
             Phase::Running(_) => JobState::Running,
             Phase::Completing { .. } => JobState::Completing,

@@ -13,6 +13,6 @@ pub mod state;
 pub use command::Command;
 pub use effect::Effect;
 pub use event::Event;
-pub use job::{Job, Phase};
+pub use job::{Job, PastRun, Phase, Run};
 pub use reject::Reject;
 pub use state::State;

@@ -16,6 +16,11 @@ pub struct Node {
     /// Jobs with resources here (running, or completing and not yet confirmed gone). Free resources follow from
     /// these jobs' allocations; nothing is counted twice.
     pub jobs: BTreeSet<JobId>,
+    /// Attempts that are over for the controller but that the node still held when it came back after a failure.
+    /// Their cores may be in use, so it gets no new work until it has confirmed that they are gone.
+    pub stale: BTreeSet<(JobId, u32)>,
+    /// Since when it has been silent; None while it responds.
+    pub silent_since: Option<Time>,
     pub last_busy: Option<Time>,
     /// Last registration.
     pub registered: Option<Time>,

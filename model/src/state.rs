@@ -17,10 +17,12 @@ pub enum JobState {
     BootFail,
     Deadline,
     OutOfMemory,
+    /// How a run of a job ended that went back to the queue (accounting only).
+    Requeued,
 }
 
 impl JobState {
-    pub const ALL: [JobState; 13] = [
+    pub const ALL: [JobState; 14] = [
         JobState::Pending,
         JobState::Running,
         JobState::Suspended,
@@ -34,6 +36,7 @@ impl JobState {
         JobState::BootFail,
         JobState::Deadline,
         JobState::OutOfMemory,
+        JobState::Requeued,
     ];
 
     /// `RUNNING`
@@ -52,6 +55,7 @@ impl JobState {
             JobState::BootFail => "BOOT_FAIL",
             JobState::Deadline => "DEADLINE",
             JobState::OutOfMemory => "OUT_OF_MEMORY",
+            JobState::Requeued => "REQUEUED",
         }
     }
 
@@ -71,6 +75,7 @@ impl JobState {
             JobState::BootFail => "BF",
             JobState::Deadline => "DL",
             JobState::OutOfMemory => "OOM",
+            JobState::Requeued => "RQ",
         }
     }
 
