@@ -1,12 +1,16 @@
-//! `--dependency` expressions.
+//! `--dependency` expressions: types, parser, printers. The forms are those of sbatch's manual page.
 
+use crate::error::{ParseError, digits};
 use crate::ids::JobId;
+use std::fmt;
 
 /// What one term waits for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum DependencyKind {
     /// Started (or cancelled), plus minutes.
-    After { minutes: u32 },
+    After {
+        minutes: u32,
+    },
     AfterAny,
     AfterOk,
     AfterNotOk,
@@ -35,4 +39,142 @@ pub struct DependencyTerm {
 pub struct Dependency {
     pub any: bool,
     pub terms: Vec<DependencyTerm>,
+}
+
+/// More terms than this can't be meant, and every one costs the controller a look at each end of a job.
+const MAX_TERMS: usize = 10_000;
+const ALLOWED: &str = "afterok, afternotok, afterany, aftercorr or after with :job[:job…] (after:job+minutes), or \
+                       singleton, joined by , (all) or by ? (any)";
+
+/// `afterok:12:13,afterany:14_3`, `after:1+5?singleton`. A bare job id counts as `afterany` (the default type).
+pub fn parse(text: &str) -> Result<Dependency, ParseError> {
+    let fail = |allowed: &str| ParseError::new("dependency", text, allowed);
+    let any = text.contains('?');
+    if any && text.contains(',') {
+        return Err(fail("either , or ? may join the parts, not both"));
+    }
+    let mut terms = Vec::new();
+    for part in text.split(if any { '?' } else { ',' }) {
+        parse_part(part, &mut terms).map_err(|allowed| fail(&allowed))?;
+        if terms.len() > MAX_TERMS {
+            return Err(fail(&format!("at most {MAX_TERMS} jobs may be named")));
+        }
+    }
+    Ok(Dependency { any, terms })
+}
+
+fn parse_part(part: &str, terms: &mut Vec<DependencyTerm>) -> Result<(), String> {
+    if part == "singleton" {
+        terms.push(DependencyTerm { kind: DependencyKind::Singleton, target: None });
+        return Ok(());
+    }
+    let (word, jobs) = match part.split_once(':') {
+        Some(split) => split,
+        None if part.starts_with(|c: char| c.is_ascii_digit()) => ("afterany", part),
+        None => return Err(ALLOWED.into()),
+    };
+    let kind = match word {
+        "after" => DependencyKind::After { minutes: 0 },
+        "afterany" => DependencyKind::AfterAny,
+        "afterok" => DependencyKind::AfterOk,
+        "afternotok" => DependencyKind::AfterNotOk,
+        "aftercorr" => DependencyKind::AfterCorr,
+        "afterburstbuffer" | "expand" => return Err(format!("'{word}' is not supported")),
+        _ => return Err(ALLOWED.into()),
+    };
+    for job in jobs.split(':') {
+        let bad = || format!("'{}' is no job id", job.chars().take(40).collect::<String>());
+        let (id, kind) = match (job.split_once('+'), kind) {
+            (Some((id, m)), DependencyKind::After { .. }) => {
+                let minutes = digits(m, u64::from(u32::MAX / 60)).ok_or_else(bad)? as u32;
+                (id, DependencyKind::After { minutes })
+            }
+            (Some(_), _) => return Err("+minutes goes with 'after' only".into()),
+            (None, kind) => (job, kind),
+        };
+        terms.push(DependencyTerm { kind, target: Some(parse_target(id).ok_or_else(bad)?) });
+    }
+    Ok(())
+}
+
+/// `12`, `12_3`, `12_*`.
+fn parse_target(text: &str) -> Option<DependencyTarget> {
+    let (job, task) = match text.split_once('_') {
+        Some((job, "*")) => (job, None),
+        Some((job, task)) => (job, Some(digits(task, u64::from(u32::MAX) - 2)? as u32)),
+        None => (text, None),
+    };
+    let job = digits(job, u64::from(u32::MAX)).filter(|j| *j > 0)? as u32;
+    Some(DependencyTarget { job: JobId(job), task })
+}
+
+impl DependencyKind {
+    /// `afterok`; without the minutes of `after`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            DependencyKind::After { .. } => "after",
+            DependencyKind::AfterAny => "afterany",
+            DependencyKind::AfterOk => "afterok",
+            DependencyKind::AfterNotOk => "afternotok",
+            DependencyKind::AfterCorr => "aftercorr",
+            DependencyKind::Singleton => "singleton",
+        }
+    }
+}
+
+impl fmt::Display for DependencyTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.task {
+            Some(task) => write!(f, "{}_{task}", self.job),
+            None => write!(f, "{}", self.job),
+        }
+    }
+}
+
+impl fmt::Display for DependencyTerm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind.as_str())?;
+        if let Some(target) = self.target {
+            write!(f, ":{target}")?;
+        }
+        match self.kind {
+            DependencyKind::After { minutes } if minutes > 0 => write!(f, "+{minutes}"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The form that `parse` reads: `afterok:12,afterok:13`.
+impl fmt::Display for Dependency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, |_| "")
+    }
+}
+
+impl Dependency {
+    /// Slurm's form with each term's state, `afterok:12(unfulfilled),singleton(unfulfilled)`; `state` gives the word
+    /// (`unfulfilled`, `failed`), an empty one is left out.
+    pub fn with_states(&self, state: impl Fn(&DependencyTerm) -> &'static str) -> String {
+        struct With<'a, F>(&'a Dependency, F);
+        impl<F: Fn(&DependencyTerm) -> &'static str> fmt::Display for With<'_, F> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.write(f, &self.1)
+            }
+        }
+        With(self, state).to_string()
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>, state: impl Fn(&DependencyTerm) -> &'static str) -> fmt::Result {
+        for (i, term) in self.terms.iter().enumerate() {
+            if i > 0 {
+                f.write_str(if self.any { "?" } else { "," })?;
+            }
+            write!(f, "{term}")?;
+            match state(term) {
+                "" => {}
+                word => write!(f, "({word})")?,
+            }
+        }
+        Ok(())
+    }
 }

@@ -5,11 +5,16 @@
 //! file, no network, no randomness, and uses ordered maps only.
 
 pub mod alloc;
+pub mod array;
 pub mod config;
 pub mod dependency;
-pub mod index_set;
+pub mod error;
+pub mod gres;
+pub mod hostlist;
 pub mod ids;
+pub mod index_set;
 pub mod job;
+pub mod memory;
 pub mod node;
 pub mod partition;
 pub mod reason;
@@ -20,7 +25,9 @@ pub mod text;
 pub mod time;
 
 pub use alloc::{Allocation, GresAlloc, NodeAlloc};
+pub use error::ParseError;
 pub use ids::{BlobId, JobId, NodeName, StepId, StepKey};
+pub use index_set::IndexSet;
 pub use job::JobSpec;
 pub use node::NodeSpec;
 pub use partition::PartitionSpec;

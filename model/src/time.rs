@@ -2,6 +2,14 @@
 //!
 //! Pure: "now" and the time zone are always arguments.
 
+mod limit;
+mod print;
+mod when;
+
+pub use limit::{format_time_limit, format_time_limit_long, parse_time_limit};
+pub use print::{format_elapsed, format_elapsed_long, format_time, format_time_with};
+pub use when::{parse_when, parse_when_past};
+
 use std::time::Duration;
 
 /// Milliseconds since 1970-01-01T00:00:00Z. Always a fact carried by a command or event, never read here.

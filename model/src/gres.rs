@@ -1,0 +1,126 @@
+//! GRES texts: `gpu`, `gpu:2`, `gpu:a100:2`, for requests (`--gres`, `--gpus…`) and for what a node has.
+
+use crate::error::{ParseError, digits};
+use crate::node::GresSpec;
+use crate::request::{GresRequest, GresScope};
+use std::fmt;
+
+const ALLOWED: &str = "name[[:type]:count], several with commas, or none";
+/// More devices or units of one GRES than this can't be meant (units of 'count only' GRES go up to bytes).
+const MAX_COUNT: u64 = 1 << 48;
+
+/// `--gres=gpu:a100:2,shard:4`. `none` and zero counts give nothing. A leading `gres:` or `gres/` is allowed and `=`
+/// may stand for the last colon, as in TRES texts. What is named twice adds up.
+pub fn parse_gres(text: &str, scope: GresScope) -> Result<Vec<GresRequest>, ParseError> {
+    let fail = |allowed: &str| ParseError::new("GRES", text, allowed);
+    let mut out: Vec<GresRequest> = Vec::new();
+    if text.eq_ignore_ascii_case("none") {
+        return Ok(out);
+    }
+    for item in text.split(',') {
+        if item.eq_ignore_ascii_case("none") {
+            continue;
+        }
+        let item = item.strip_prefix("gres:").or_else(|| item.strip_prefix("gres/")).unwrap_or(item);
+        let (name, kind, count) = parse_item(item).ok_or_else(|| fail(ALLOWED))?;
+        add(&mut out, GresRequest { name, kind, count, scope }).ok_or_else(|| fail("the count is too large"))?;
+    }
+    Ok(out)
+}
+
+/// `--gpus=2`, `--gpus-per-node=a100:2,v100:1`: GPUs, whose name is left out.
+pub fn parse_gpus(text: &str, scope: GresScope) -> Result<Vec<GresRequest>, ParseError> {
+    let fail = || ParseError::new("GPU count", text, "[type:]count, several with commas");
+    let mut out = Vec::new();
+    for item in text.split(',') {
+        let item = item.strip_prefix("gpu:").unwrap_or(item);
+        let (kind, number) = match item.rsplit_once(':') {
+            Some((kind, n)) => (Some(word(kind).ok_or_else(fail)?), n),
+            None if item.starts_with(|c: char| c.is_ascii_digit()) => (None, item),
+            None => (Some(word(item).ok_or_else(fail)?), "1"),
+        };
+        let count = count(number).ok_or_else(fail)?;
+        add(&mut out, GresRequest { name: "gpu".into(), kind, count, scope }).ok_or_else(fail)?;
+    }
+    Ok(out)
+}
+
+/// What a node has: `gpu:2`, `gpu:a100:4`. One GRES only.
+pub fn parse_gres_spec(text: &str) -> Result<GresSpec, ParseError> {
+    let (name, kind, count) =
+        parse_item(text).ok_or_else(|| ParseError::new("GRES", text, "name[[:type]:count], such as gpu:a100:4"))?;
+    Ok(GresSpec { name, kind, count })
+}
+
+fn add(out: &mut Vec<GresRequest>, new: GresRequest) -> Option<()> {
+    if new.count == 0 {
+        return Some(());
+    }
+    match out.iter_mut().find(|g| g.name == new.name && g.kind == new.kind && g.scope == new.scope) {
+        Some(old) => old.count = old.count.checked_add(new.count).filter(|c| *c <= MAX_COUNT)?,
+        None => out.push(new),
+    }
+    Some(())
+}
+
+/// `name`, `name:count`, `name:type`, `name:type:count`; `=` may stand before the count.
+fn parse_item(item: &str) -> Option<(String, Option<String>, u64)> {
+    let (item, explicit) = match item.split_once('=') {
+        Some((head, n)) => (head, Some(count(n)?)),
+        None => (item, None),
+    };
+    let parts: Vec<&str> = item.split(':').collect();
+    match (explicit, &parts[..]) {
+        (_, [name]) => Some((word(name)?, None, explicit.unwrap_or(1))),
+        (None, [name, n]) if n.starts_with(|c: char| c.is_ascii_digit()) => Some((word(name)?, None, count(n)?)),
+        (_, [name, kind]) => Some((word(name)?, Some(word(kind)?), explicit.unwrap_or(1))),
+        (None, [name, kind, n]) => Some((word(name)?, Some(word(kind)?), count(n)?)),
+        _ => None,
+    }
+}
+
+/// A name or type: letters first, then letters, digits and `_ - .`.
+fn word(text: &str) -> Option<String> {
+    let ok = text.len() <= 64
+        && text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'));
+    ok.then(|| text.to_owned())
+}
+
+/// A number with an optional K, M, G, T (powers of 1024), as gres counts may have.
+fn count(text: &str) -> Option<u64> {
+    let unit_at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let shift = match text[unit_at..].to_ascii_uppercase().as_str() {
+        "" => 0,
+        "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        "T" => 40,
+        _ => return None,
+    };
+    digits(&text[..unit_at], MAX_COUNT)?.checked_mul(1 << shift).filter(|n| *n <= MAX_COUNT)
+}
+
+impl fmt::Display for GresRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_item(f, &self.name, self.kind.as_deref(), self.count)
+    }
+}
+
+impl fmt::Display for GresSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_item(f, &self.name, self.kind.as_deref(), self.count)
+    }
+}
+
+fn write_item(f: &mut fmt::Formatter<'_>, name: &str, kind: Option<&str>, count: u64) -> fmt::Result {
+    match kind {
+        Some(kind) => write!(f, "{name}:{kind}:{count}"),
+        None => write!(f, "{name}:{count}"),
+    }
+}
+
+/// `gpu:2,shard:4`; empty for none.
+pub fn format_gres(items: &[impl fmt::Display]) -> String {
+    items.iter().map(|i| i.to_string()).collect::<Vec<_>>().join(",")
+}
