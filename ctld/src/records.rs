@@ -1,0 +1,272 @@
+//! Turns the engine's jobs, nodes and partitions into the records that commands read. No policy here: what a value
+//! means is decided in the engine; this only selects and converts.
+
+use crate::view::Remarks;
+use sluice_engine::job::{ArrayRole, Outcome, Phase};
+use sluice_engine::{Job, State, query};
+use sluice_model::step::Usage;
+use sluice_model::{JobState, NodeName, PartitionSpec, Reason, Time, hostlist};
+use sluice_proto::v1;
+use std::collections::BTreeMap;
+
+/// Folds node names in allocation order into Slurm's host list form.
+fn fold<'a>(names: impl Iterator<Item = &'a NodeName>) -> String {
+    let names: Vec<&str> = names.map(NodeName::as_str).collect();
+    match names.as_slice() {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        many => hostlist::fold(many),
+    }
+}
+
+/// How much of a job a reader wants.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Detail {
+    /// Request, allocation, outcome …
+    pub full: bool,
+    pub steps: bool,
+    pub estimates: bool,
+}
+
+pub fn outcome(o: &Outcome) -> v1::Outcome {
+    v1::Outcome {
+        state: o.state.long().to_owned(),
+        reason: o.reason.number(),
+        exit: Some((&o.exit).into()),
+        derived_exit: Some((&o.derived_exit).into()),
+        by_uid: o.by_uid,
+        detail: o.detail.clone(),
+    }
+}
+
+/// Run time so far or in all, without suspensions, in milliseconds.
+fn elapsed_ms(job: &Job, now: Time) -> i64 {
+    let Some(run) = job.run() else { return 0 };
+    let end = job.ended().unwrap_or(now);
+    let suspended = run.suspended_since.map_or(0, |since| (end.0 - since.0).max(0));
+    (end.0 - run.started.0 - suspended - i64::try_from(run.suspended_ms).unwrap_or(0)).max(0)
+}
+
+/// Why it waits or how it ended.
+pub fn reason(job: &Job, state: &State, remarks: &Remarks, now: Time) -> Reason {
+    match &job.phase {
+        Phase::Pending => query::wait_reason(job, state, now)
+            .or_else(|| remarks.reasons.get(&job.id).copied())
+            // The scheduler remarks only on the jobs that it looked at; the rest wait behind those.
+            .unwrap_or(if remarks.at.is_some_and(|at| at > job.submitted) { Reason::Priority } else { Reason::None }),
+        Phase::Running(_) => Reason::None,
+        Phase::Completing { outcome, .. } | Phase::Ended { outcome, .. } => outcome.reason,
+    }
+}
+
+/// Start + limit + what it was suspended.
+fn planned_end(job: &Job) -> Option<Time> {
+    let run = job.run()?;
+    let limit = job.time_limit.duration()?;
+    Some(Time(run.started.0 + i64::try_from(limit.as_millis()).unwrap_or(i64::MAX / 2) + run.suspended_ms as i64))
+}
+
+/// The record of a job at `now`.
+pub fn job(job: &Job, state: &State, remarks: &Remarks, now: Time, detail: Detail) -> v1::JobRecord {
+    let spec = &job.spec;
+    let mut record = v1::JobRecord {
+        id: job.id.0,
+        name: bytes::Bytes::copy_from_slice(spec.name.as_bytes()),
+        uid: spec.uid,
+        gid: spec.gid,
+        user: spec.user.clone(),
+        partition: match &job.partition {
+            Some(name) => name.clone(),
+            None => job.partitions.join(","),
+        },
+        state: job.state().long().to_owned(),
+        reason: reason(job, state, remarks, now).number(),
+        submit: job.submitted.0,
+        eligible: job.eligible.map(|t| t.0),
+        time_limit: Some(v1::TimeLimit::from(&job.time_limit)),
+        priority: job.priority,
+        account: spec.account.clone().unwrap_or_default(),
+        qos: spec.qos.clone().unwrap_or_else(|| "normal".to_owned()),
+        elapsed_ms: elapsed_ms(job, now),
+        attempt: job.attempt,
+        ..v1::JobRecord::default()
+    };
+    match &job.array {
+        ArrayRole::None => {}
+        ArrayRole::Pending { indices, throttle } => {
+            record.array_job = Some(job.id.0);
+            record.array_pending = Some(indices.into());
+            record.array_throttle = *throttle;
+        }
+        ArrayRole::Task { array, index } => {
+            record.array_job = Some(array.0);
+            record.array_index = Some(*index);
+            record.array_throttle = spec.array.as_ref().and_then(|a| a.throttle);
+        }
+    }
+    match job.run() {
+        Some(run) => {
+            let allocation = &run.allocation;
+            record.start = Some(run.started.0);
+            record.end = job.ended().or_else(|| planned_end(job)).map(|t| t.0);
+            record.num_nodes = allocation.nodes.len() as u32;
+            record.num_cpus = allocation.cpus();
+            record.num_tasks = spec.request.ntasks.unwrap_or_else(|| allocation.tasks());
+            record.node_list = fold(allocation.names());
+            record.suspended_ms = i64::try_from(run.suspended_ms).unwrap_or(i64::MAX);
+            record.suspended_since = run.suspended_since.map(|t| t.0);
+        }
+        None => {
+            record.end = job.ended().map(|t| t.0);
+            let totals = query::requested(job, state);
+            record.num_nodes = totals.nodes;
+            record.num_cpus = totals.cpus;
+            record.num_tasks = totals.tasks;
+            record.requested_memory_mb = totals.memory_mb;
+        }
+    }
+    if matches!(job.phase, Phase::Pending) {
+        if let Some(planned) = remarks.planned.get(&job.id) {
+            record.start = Some(planned.start.0.max(now.0));
+            if detail.estimates || detail.full {
+                record.sched_nodes = fold(planned.nodes.iter());
+            }
+        } else if let Some(t) = job.not_before.filter(|t| *t > now) {
+            record.start = Some(t.0);
+        }
+    }
+    if let Phase::Completing { outcome, .. } = &job.phase {
+        record.completing_state = outcome.state.long().to_owned();
+    }
+    if detail.steps || detail.full {
+        record.steps = job.steps.values().map(|s| v1::StepRecord::from(s.as_ref())).collect();
+    }
+    if detail.full {
+        add_detail(&mut record, job, state, remarks);
+    }
+    record
+}
+
+fn add_detail(record: &mut v1::JobRecord, job: &Job, state: &State, remarks: &Remarks) {
+    record.spec = Some(v1::JobSpec::from(job.spec.as_ref()));
+    if let Some(run) = job.run() {
+        record.allocation = Some(v1::Allocation::from(run.allocation.as_ref()));
+        record.batch_host = run.allocation.nodes.first().map(|n| n.node.to_string()).unwrap_or_default();
+        record.backfilled = run.backfilled;
+        record.requested_memory_mb = query::requested(job, state).memory_mb;
+    }
+    record.outcome = job.outcome().map(outcome);
+    record.waiting_on = job.waiting_on.as_ref().map(v1::Dependency::from);
+    record.dependency_failed = job.dependency_failed;
+    record.comment = job.comment.as_ref().map(|c| bytes::Bytes::copy_from_slice(c.as_bytes()));
+    record.admin_comment = job.admin_comment.clone();
+    record.system_comment = job.system_comment.clone();
+    record.requeue = job.requeue;
+    record.not_before = job.not_before.map(|t| t.0);
+    record.last_sched_eval = remarks.at.map(|t| t.0);
+    let usage = job
+        .steps
+        .values()
+        .filter(|s| s.key.attempt == job.attempt)
+        .fold(Usage::default(), |sum, step| sum.merge(step.usage));
+    record.usage = Some(v1::Usage::from(&usage));
+}
+
+/// A node and what is used on it.
+pub fn node(node: &sluice_engine::node::Node, state: &State, remarks: &Remarks, health: Option<Health>) -> v1::NodeRecord {
+    let spec = &node.spec;
+    let mut cpus = 0;
+    let mut memory = 0;
+    let mut gres: BTreeMap<(String, Option<String>), sluice_model::index_set::IndexSet> = BTreeMap::new();
+    let mut completing = false;
+    for id in &node.jobs {
+        let Some(job) = state.jobs.get(id) else { continue };
+        completing |= job.state() == JobState::Completing;
+        let Some(alloc) = job.run().and_then(|run| run.allocation.on(&spec.name)) else { continue };
+        cpus += alloc.cpus.len() as u32;
+        memory += alloc.memory_mb;
+        for g in &alloc.gres {
+            let key = (g.name.clone(), g.kind.clone());
+            let sum = gres.entry(key).or_default();
+            *sum = sum.union(&g.indices);
+        }
+    }
+    v1::NodeRecord {
+        name: spec.name.to_string(),
+        sockets: spec.sockets,
+        cores_per_socket: spec.cores_per_socket,
+        threads_per_core: spec.threads_per_core,
+        cpus: spec.cpus,
+        memory_mb: spec.memory_mb,
+        tmp_disk_mb: spec.tmp_disk_mb,
+        gres: spec.gres.iter().map(v1::GresSpec::from).collect(),
+        features: spec.features.clone(),
+        weight: spec.weight,
+        down: node.flags.down,
+        drain: node.flags.drain,
+        fail: node.flags.fail,
+        unknown: node.flags.unknown,
+        not_responding: node.flags.not_responding,
+        reason: node.reason.as_ref().map(|r| r.text.clone()),
+        reason_uid: node.reason.as_ref().map(|r| r.uid),
+        reason_user: node.reason.as_ref().map(|r| sluice_identity::users::name_of(r.uid)),
+        reason_time: node.reason.as_ref().map(|r| r.at.0),
+        report: node.report.as_ref().map(|r| v1::NodeReport::from(r.as_ref())),
+        alloc_cpus: cpus,
+        alloc_memory_mb: memory,
+        alloc_gres: gres
+            .into_iter()
+            .map(|((name, kind), indices)| v1::GresAlloc { name, kind, indices: Some((&indices).into()) })
+            .collect(),
+        completing,
+        jobs: node.jobs.iter().map(|j| j.0).collect(),
+        partitions: state.partitions.values().filter(|p| p.nodes.contains(&spec.name)).map(|p| p.name.clone()).collect(),
+        last_busy: node.last_busy.map(|t| t.0),
+        comment: node.comment.clone(),
+        cpu_load_hundredths: health.map(|h| h.cpu_load_hundredths),
+        free_memory_mb: health.map(|h| h.free_memory_mb),
+        planned: remarks.planned.values().any(|p| p.nodes.contains(&spec.name)) && node.jobs.is_empty(),
+    }
+}
+
+/// A node's last heartbeat.
+#[derive(Clone, Copy, Debug)]
+pub struct Health {
+    pub cpu_load_hundredths: u32,
+    pub free_memory_mb: u64,
+}
+
+pub fn partition(spec: &PartitionSpec, state: &State) -> v1::PartitionRecord {
+    let nodes = || spec.nodes.iter().filter_map(|n| state.nodes.get(n));
+    let mut gres: BTreeMap<(String, Option<String>), u64> = BTreeMap::new();
+    for g in nodes().flat_map(|n| &n.spec.gres) {
+        *gres.entry((g.name.clone(), g.kind.clone())).or_default() += g.count;
+    }
+    v1::PartitionRecord {
+        name: spec.name.clone(),
+        nodes: spec.nodes.iter().map(ToString::to_string).collect(),
+        default: spec.default,
+        max_time: Some((&spec.max_time).into()),
+        default_time: spec.default_time.as_ref().map(v1::TimeLimit::from),
+        min_nodes: spec.min_nodes,
+        max_nodes: spec.max_nodes,
+        priority_tier: spec.priority_tier,
+        priority_job_factor: spec.priority_job_factor,
+        state: spec.state.as_str().to_owned(),
+        allow_users: spec.allow_users.clone(),
+        allow_groups: spec.allow_groups.clone(),
+        allow_accounts: spec.allow_accounts.clone(),
+        allow_qos: spec.allow_qos.clone(),
+        root_only: spec.root_only,
+        hidden: spec.hidden,
+        exclusive: spec.exclusive,
+        default_memory_per_cpu_mb: spec.default_memory_per_cpu_mb,
+        default_memory_per_node_mb: spec.default_memory_per_node_mb,
+        max_memory_per_node_mb: spec.max_memory_per_node_mb,
+        max_cpus_per_node: spec.max_cpus_per_node,
+        grace_secs: spec.grace_secs,
+        total_cpus: nodes().map(|n| n.spec.cpus).sum(),
+        total_memory_mb: nodes().map(|n| n.spec.memory_mb).sum(),
+        total_gres: gres.into_iter().map(|((name, kind), count)| v1::GresSpec { name, kind, count }).collect(),
+    }
+}

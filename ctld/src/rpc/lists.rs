@@ -1,0 +1,307 @@
+//! Reads: from the published snapshot and the history, streamed in chunks, never through the owner.
+
+use super::{Streamed, status, target};
+use crate::context::Context;
+use crate::owner::wall_clock;
+use crate::records::{self, Detail};
+use crate::view::Remarks;
+use sluice_engine::command::JobTarget;
+use sluice_engine::job::ArrayRole;
+use sluice_engine::{Job, Reject, State};
+use sluice_model::{JobId, JobState, NodeName, Time};
+use sluice_proto::v1;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status};
+
+/// Records in one message of a list.
+const CHUNK: usize = 1000;
+
+/// Which records a reader wants. Empty lists mean all.
+struct Filter {
+    jobs: Vec<JobTarget>,
+    users: BTreeSet<String>,
+    /// None: all.
+    states: Option<Vec<JobState>>,
+    partitions: Vec<String>,
+    accounts: Vec<String>,
+    names: Vec<String>,
+    nodes: Vec<NodeName>,
+    qos: Vec<String>,
+}
+
+impl Filter {
+    fn names_job(&self, job: &Job) -> bool {
+        self.jobs.is_empty() || self.jobs.iter().any(|t| names(t, job))
+    }
+
+    fn admits(&self, job: &Job) -> bool {
+        let spec = &job.spec;
+        let has = |list: &[String], value: &str| list.is_empty() || list.iter().any(|v| v == value);
+        self.names_job(job)
+            && (self.users.is_empty()
+                || self.users.contains(&spec.user)
+                || self.users.contains(&spec.uid.to_string()))
+            && self.states.as_ref().is_none_or(|s| s.contains(&job.state()))
+            && (self.partitions.is_empty()
+                || match &job.partition {
+                    Some(p) => self.partitions.contains(p),
+                    None => job.partitions.iter().any(|p| self.partitions.contains(p)),
+                })
+            && has(&self.accounts, spec.account.as_deref().unwrap_or_default())
+            && has(&self.qos, spec.qos.as_deref().unwrap_or("normal"))
+            && (self.names.is_empty() || self.names.iter().any(|n| n.as_bytes() == spec.name.as_bytes()))
+            && (self.nodes.is_empty()
+                || job.run().is_some_and(|run| run.allocation.names().any(|n| self.nodes.contains(n))))
+    }
+}
+
+/// Whether the target names this record: by its own id, its array's, or its task index.
+fn names(target: &JobTarget, job: &Job) -> bool {
+    match (target, &job.array) {
+        (JobTarget::Job(id), _) => job.id == *id || job.array_id() == Some(*id),
+        (JobTarget::Tasks(id, wanted), ArrayRole::Task { array, index }) => array == id && wanted.contains(*index),
+        (JobTarget::Tasks(id, wanted), ArrayRole::Pending { indices, .. }) => {
+            job.id == *id && !wanted.intersection(indices).is_empty()
+        }
+        (JobTarget::Tasks(..), ArrayRole::None) => false,
+    }
+}
+
+fn states(names: &[String]) -> Result<Option<Vec<JobState>>, Status> {
+    if names.iter().any(|n| n.eq_ignore_ascii_case("all")) {
+        return Ok(None);
+    }
+    if names.is_empty() {
+        use JobState::{Completing, Pending, Running, Suspended};
+        return Ok(Some(vec![Pending, Running, Suspended, Completing]));
+    }
+    let parse = |n: &String| JobState::parse(n).ok_or_else(|| Status::invalid_argument(format!("Invalid job state specified: {n}")));
+    names.iter().map(parse).collect::<Result<_, _>>().map(Some)
+}
+
+fn targets(list: Vec<v1::JobTarget>) -> Result<Vec<JobTarget>, Status> {
+    list.into_iter().map(|t| target(Some(t))).collect()
+}
+
+/// Candidates for a filter: only the named jobs when it names some, so that a one-job query costs one look-up.
+fn candidates<'a>(state: &'a State, filter: &'a Filter) -> Box<dyn Iterator<Item = &'a Arc<Job>> + 'a> {
+    if filter.jobs.is_empty() {
+        return Box::new(state.jobs.values());
+    }
+    let mut ids = BTreeSet::new();
+    for target in &filter.jobs {
+        let (JobTarget::Job(id) | JobTarget::Tasks(id, _)) = target;
+        ids.insert(*id);
+        ids.extend(sluice_engine::query::array_members(state, *id));
+    }
+    Box::new(ids.into_iter().filter_map(|id| state.jobs.get(&id)))
+}
+
+pub fn list_jobs(
+    context: &Context,
+    request: Request<v1::ListJobsRequest>,
+) -> Result<Response<Streamed<v1::JobList>>, Status> {
+    context.caller(&request)?;
+    let request = request.into_inner();
+    let detail = Detail { full: request.detail, steps: request.steps, estimates: request.start_estimates };
+    let filter = Filter {
+        jobs: targets(request.jobs)?,
+        users: request.users.into_iter().collect(),
+        states: states(&request.states)?,
+        partitions: request.partitions,
+        accounts: request.accounts,
+        names: request.names,
+        nodes: request.nodes.iter().map(NodeName::new).collect(),
+        qos: request.qos,
+    };
+    let (state, remarks) = (context.published.state(), context.published.remarks());
+    let (sender, receiver) = mpsc::channel(4);
+    let work = move || {
+        let now = wall_clock();
+        let unknown_id = filter.jobs.iter().any(|t| !candidates_known(&state, t));
+        let mut list = v1::JobList { now: now.0, unknown_id, ..v1::JobList::default() };
+        for job in candidates(&state, &filter).filter(|j| filter.admits(j)) {
+            list.jobs.push(records::job(job, &state, &remarks, now, detail));
+            if list.jobs.len() == CHUNK {
+                let full = std::mem::replace(&mut list, v1::JobList { now: now.0, ..v1::JobList::default() });
+                if sender.blocking_send(Ok(full)).is_err() {
+                    return;
+                }
+                list.jobs.reserve(CHUNK);
+            }
+        }
+        // A reader that went away needs nothing more.
+        let _ = sender.blocking_send(Ok(list));
+    };
+    tokio::task::spawn_blocking(work);
+    Ok(Response::new(Box::pin(ReceiverStream::new(receiver))))
+}
+
+fn candidates_known(state: &State, target: &JobTarget) -> bool {
+    let (JobTarget::Job(id) | JobTarget::Tasks(id, _)) = target;
+    state.jobs.contains_key(id) || !sluice_engine::query::array_members(state, *id).is_empty()
+}
+
+pub fn list_nodes(
+    context: &Context,
+    request: Request<v1::ListNodesRequest>,
+) -> Result<Response<v1::NodeList>, Status> {
+    context.caller(&request)?;
+    let wanted = request.into_inner().nodes;
+    let (state, remarks) = (context.published.state(), context.published.remarks());
+    let record = |node: &Arc<sluice_engine::node::Node>| {
+        records::node(node, &state, &remarks, context.links.health(&node.spec.name))
+    };
+    let order = state.config.as_ref().map(|c| c.nodes.as_slice()).unwrap_or_default();
+    let nodes = if wanted.is_empty() {
+        order.iter().filter_map(|spec| state.nodes.get(&spec.name)).map(record).collect()
+    } else {
+        let find = |name: &String| {
+            let name = NodeName::new(name);
+            state.nodes.get(&name).ok_or_else(|| status(&Reject::InvalidNodeName { name: name.to_string() }))
+        };
+        wanted.iter().map(|n| find(n).map(record)).collect::<Result<_, _>>()?
+    };
+    Ok(Response::new(v1::NodeList { nodes, now: wall_clock().0 }))
+}
+
+pub fn list_partitions(context: &Context, request: Request<v1::Empty>) -> Result<Response<v1::PartitionList>, Status> {
+    context.caller(&request)?;
+    let state = context.published.state();
+    let order = state.config.as_ref().map(|c| c.partitions.as_slice()).unwrap_or_default();
+    let partitions =
+        order.iter().filter_map(|p| state.partitions.get(&p.name)).map(|p| records::partition(p, &state)).collect();
+    Ok(Response::new(v1::PartitionList { partitions, now: wall_clock().0 }))
+}
+
+/// Sends the job's record now and at each change of its state, until it is finished.
+pub fn watch_job(
+    context: &Arc<Context>,
+    request: Request<v1::WatchJobRequest>,
+) -> Result<Response<Streamed<v1::JobRecord>>, Status> {
+    context.caller(&request)?;
+    let v1::WatchJobRequest { job, whole_array } = request.into_inner();
+    let id = JobId(job);
+    // Subscribed before the first look, so that no change falls between.
+    let mut changes = context.job_changes.subscribe();
+    if !context.published.state().jobs.contains_key(&id) {
+        return Err(status(&Reject::InvalidJobId));
+    }
+    let context = Arc::clone(context);
+    let (sender, receiver) = mpsc::channel(8);
+    tokio::spawn(async move {
+        loop {
+            let state = context.published.state();
+            let members = || sluice_engine::query::array_members(&state, id);
+            let Some(job) = state.jobs.get(&id) else { return };
+            let detail = Detail { full: true, ..Detail::default() };
+            let mut record = records::job(job, &state, &context.published.remarks(), wall_clock(), detail);
+            let mut finished = job.state().is_finished();
+            if whole_array {
+                let all: Vec<_> = members().into_iter().filter_map(|m| state.jobs.get(&m).cloned()).collect();
+                finished &= all.iter().all(|j| j.state().is_finished());
+                if let Some(worst) = all.iter().filter_map(|j| j.outcome()).max_by_key(|o| (o.exit.signal, o.exit.code)) {
+                    record.outcome = Some(records::outcome(worst));
+                }
+            }
+            if sender.send(Ok(record)).await.is_err() || finished {
+                return;
+            }
+            loop {
+                tokio::select! {
+                    changed = changes.recv() => match changed {
+                        Ok(changed) if changed == id => break,
+                        Ok(changed) if whole_array && members().contains(&changed) => break,
+                        Ok(_) => {}
+                        Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => break,
+                        Err(tokio::sync::broadcast::error::RecvError::Closed) => return,
+                    },
+                    () = sender.closed() => return,
+                    // The whole array may have grown by tasks that `members` of the old state does not know.
+                    () = tokio::time::sleep(std::time::Duration::from_secs(5)), if whole_array => break,
+                }
+            }
+        }
+    });
+    Ok(Response::new(Box::pin(ReceiverStream::new(receiver))))
+}
+
+/// A job's place in the window of sacct: eligible or submitted before its end, not over before its start.
+fn in_window(job: &Job, start: Option<Time>, end: Option<Time>) -> bool {
+    let begin = job.eligible.unwrap_or(job.submitted);
+    end.is_none_or(|e| begin <= e) && start.is_none_or(|s| job.ended().is_none_or(|over| over >= s))
+}
+
+pub fn list_history(
+    context: &Context,
+    request: Request<v1::HistoryRequest>,
+) -> Result<Response<Streamed<v1::JobList>>, Status> {
+    context.caller(&request)?;
+    let request = request.into_inner();
+    let states = if request.states.is_empty() { None } else { states(&request.states)? };
+    let filter = Filter {
+        jobs: targets(request.jobs)?,
+        users: request.users.into_iter().collect(),
+        states: None,
+        partitions: request.partitions,
+        accounts: request.accounts,
+        names: request.names,
+        nodes: request.nodes.iter().map(NodeName::new).collect(),
+        qos: request.qos,
+    };
+    let (start, end) = (request.start.map(Time), request.end.map(Time));
+    let published = Arc::clone(&context.published);
+    let history = Arc::clone(&context.history);
+    let (sender, receiver) = mpsc::channel(4);
+    let work = move || {
+        let admits = |job: &Job| {
+            filter.admits(job)
+                && in_window(job, start, end)
+                && states.as_ref().is_none_or(|s| {
+                    s.contains(&job.state()) || job.outcome().is_some_and(|o| s.contains(&o.state))
+                })
+        };
+        // The live state first: what is purged in between is then found in the history (written before it is purged).
+        let state = published.state();
+        let now = wall_clock();
+        let detail = Detail { full: true, steps: true, estimates: false };
+        let found = history.query(start, end, &filter.jobs, &admits);
+        let mut records = match found {
+            Ok(jobs) => jobs,
+            Err(error) => {
+                let _ = sender.blocking_send(Err(Status::internal(format!("the history can't be read: {error}"))));
+                return;
+            }
+        };
+        let keep = |job: &Arc<Job>| !state.jobs.contains_key(&job.id) || request.duplicates;
+        records.retain(keep);
+        let live = candidates(&state, &filter).filter(|j| admits(j)).cloned();
+        records.extend(live);
+        records.sort_by_key(|j| (j.submitted, j.array_id().unwrap_or(j.id), j.id, j.attempt));
+        records.dedup_by(|later, earlier| later.id == earlier.id && later.attempt == earlier.attempt);
+        let nobody = Remarks::default();
+        let remarks = published.remarks();
+        let empty = State::default();
+        for chunk in records.chunks(CHUNK) {
+            let jobs = chunk
+                .iter()
+                .map(|job| {
+                    let live = state.jobs.contains_key(&job.id);
+                    let (state, remarks) = if live { (&*state, &*remarks) } else { (&empty, &nobody) };
+                    records::job(job, state, remarks, now, detail)
+                })
+                .collect();
+            if sender.blocking_send(Ok(v1::JobList { jobs, now: now.0, unknown_id: false })).is_err() {
+                return;
+            }
+        }
+        if records.is_empty() {
+            let _ = sender.blocking_send(Ok(v1::JobList { now: now.0, ..v1::JobList::default() }));
+        }
+    };
+    tokio::task::spawn_blocking(work);
+    Ok(Response::new(Box::pin(ReceiverStream::new(receiver))))
+}
