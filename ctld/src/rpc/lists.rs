@@ -6,7 +6,7 @@ use crate::owner::wall_clock;
 use crate::records::{self, Detail};
 use crate::view::Remarks;
 use sluice_engine::command::JobTarget;
-use sluice_engine::job::ArrayRole;
+use sluice_engine::job::{ArrayRole, Phase};
 use sluice_engine::{Job, Reject, State};
 use sluice_model::{JobId, JobState, NodeName, Time};
 use sluice_proto::v1;
@@ -235,6 +235,17 @@ fn in_window(job: &Job, start: Option<Time>, end: Option<Time>) -> bool {
     end.is_none_or(|e| begin <= e) && start.is_none_or(|s| job.ended().is_none_or(|over| over >= s))
 }
 
+/// The runs after which a job went back to the queue, each as a job of its own (`sacct -D`).
+fn earlier_runs(job: &Job) -> impl Iterator<Item = Job> {
+    job.past_runs.iter().map(|past| Job {
+        attempt: past.run.as_ref().map_or(job.attempt, |run| run.attempt),
+        steps: past.steps.clone(),
+        phase: Phase::Ended { run: past.run.clone(), outcome: past.outcome.clone(), ended: past.ended },
+        past_runs: Vec::new(),
+        ..job.clone()
+    })
+}
+
 pub fn list_history(
     context: &Context,
     request: Request<v1::HistoryRequest>,
@@ -286,14 +297,18 @@ pub fn list_history(
         let remarks = published.remarks();
         let empty = State::default();
         for chunk in records.chunks(CHUNK) {
-            let jobs = chunk
-                .iter()
-                .map(|job| {
-                    let live = state.jobs.contains_key(&job.id);
-                    let (state, remarks) = if live { (&*state, &*remarks) } else { (&empty, &nobody) };
-                    records::job(job, state, remarks, now, detail)
-                })
-                .collect();
+            let mut jobs = Vec::with_capacity(chunk.len());
+            for job in chunk {
+                let live = state.jobs.contains_key(&job.id);
+                let (state, remarks) = if live { (&*state, &*remarks) } else { (&empty, &nobody) };
+                if request.duplicates {
+                    jobs.extend(earlier_runs(job).map(|run| v1::JobRecord {
+                        requeued_run: true,
+                        ..records::job(&run, &empty, &nobody, now, detail)
+                    }));
+                }
+                jobs.push(records::job(job, state, remarks, now, detail));
+            }
             if sender.blocking_send(Ok(v1::JobList { jobs, now: now.0, unknown_id: false })).is_err() {
                 return;
             }
