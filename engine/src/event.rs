@@ -72,6 +72,8 @@ pub enum Event {
         throttle: Option<u32>,
     },
     StepChanged { step: Arc<StepRecord> },
+    /// Finished jobs were handed to the daemon for the history; not asked again at once.
+    ArchiveOrdered { at: Time },
     /// Forgotten: in the history now.
     JobsPurged { jobs: Vec<JobId> },
     /// `stale`: attempts that it still holds though they are over for the controller; it gets no work until they are gone.
