@@ -104,7 +104,7 @@ impl IndexSet {
         let at = self.runs.partition_point(|r| r.first <= n);
         at.checked_sub(1).is_some_and(|i| {
             let r = self.runs[i];
-            n <= r.last && (n - r.first) % r.step == 0
+            n <= r.last && (n - r.first).is_multiple_of(r.step)
         })
     }
 

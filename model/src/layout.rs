@@ -1,0 +1,129 @@
+//! Which task runs on which node of an allocation.
+//!
+//! Slurm's block distribution gives consecutive ranks to each node, with the counts as even as the nodes' room allows
+//! (`-N2 -n3`: ranks 0 and 1 on the first node, 2 on the second); cyclic deals ranks out one by one; plane deals them
+//! out in blocks (srun's manual page, `--distribution`).
+
+use crate::error::{ParseError, digits};
+use crate::request::Distribution;
+
+/// How many tasks each node gets: one after the other gets one more while it has room. None when `room` is too small
+/// for `tasks` and `overcommit` is off; with it, what does not fit is dealt out evenly on top.
+pub fn counts(tasks: u32, room: &[u32], overcommit: bool) -> Option<Vec<u32>> {
+    let mut got = vec![0u32; room.len()];
+    let mut left = deal(tasks, &mut got, |i| room[i]);
+    if left > 0 && overcommit && !room.is_empty() {
+        left = deal(left, &mut got, |_| u32::MAX);
+    }
+    (left == 0).then_some(got)
+}
+
+/// Deals tasks to the nodes in rounds, many rounds at once; gives back what is left over.
+fn deal(mut left: u32, got: &mut [u32], room: impl Fn(usize) -> u32) -> u32 {
+    loop {
+        let open: Vec<usize> = (0..got.len()).filter(|i| got[*i] < room(*i)).collect();
+        let Some(tightest) = open.iter().map(|i| room(*i) - got[*i]).min() else { return left };
+        let rounds = (left / open.len() as u32).min(tightest);
+        open.iter().for_each(|i| got[*i] += rounds);
+        left -= rounds * open.len() as u32;
+        if rounds == 0 {
+            open.iter().take(left as usize).for_each(|i| got[*i] += 1);
+            return 0;
+        }
+        if left == 0 {
+            return 0;
+        }
+    }
+}
+
+/// Global ranks on each node, ascending. `room`: how many tasks each node can take (its CPUs by CPUs per task).
+/// `Arbitrary` has no rule of its own: see `arbitrary`; here it counts as block. None as for `counts`.
+pub fn tasks_per_node(tasks: u32, room: &[u32], distribution: Distribution, overcommit: bool) -> Option<Vec<Vec<u32>>> {
+    let unit = match distribution {
+        Distribution::Plane(size) => size.max(1),
+        Distribution::Block | Distribution::Cyclic | Distribution::Arbitrary => 1,
+    };
+    let counts = match distribution {
+        Distribution::Plane(_) => plane_counts(tasks, room, unit, overcommit)?,
+        _ => counts(tasks, room, overcommit)?,
+    };
+    let mut out: Vec<Vec<u32>> = counts.iter().map(|n| Vec::with_capacity(*n as usize)).collect();
+    let mut next = 0;
+    if matches!(distribution, Distribution::Block | Distribution::Arbitrary) {
+        for (ranks, n) in out.iter_mut().zip(&counts) {
+            ranks.extend(next..next + n);
+            next += n;
+        }
+        return Some(out);
+    }
+    while next < tasks {
+        for (ranks, n) in out.iter_mut().zip(&counts) {
+            let take = unit.min(n - ranks.len() as u32);
+            ranks.extend(next..next + take);
+            next += take;
+        }
+    }
+    Some(out)
+}
+
+/// Blocks of `size` to one node after the other; a node without room for a whole block takes what it can.
+fn plane_counts(tasks: u32, room: &[u32], size: u32, overcommit: bool) -> Option<Vec<u32>> {
+    let mut got = vec![0u32; room.len()];
+    let mut left = tasks;
+    while left > 0 {
+        let before = left;
+        for (g, r) in got.iter_mut().zip(room) {
+            let n = size.min(left).min(r - *g);
+            *g += n;
+            left -= n;
+        }
+        if left == before {
+            return if overcommit && !room.is_empty() {
+                deal(left, &mut got, |_| u32::MAX);
+                Some(got)
+            } else {
+                None
+            };
+        }
+    }
+    Some(got)
+}
+
+/// `--distribution=arbitrary`: rank i runs on the node `hosts[i]` (an index below `nodes`). None when an index is not.
+pub fn arbitrary(hosts: &[usize], nodes: usize) -> Option<Vec<Vec<u32>>> {
+    let mut out = vec![Vec::new(); nodes];
+    for (rank, host) in hosts.iter().enumerate() {
+        out.get_mut(*host)?.push(rank as u32);
+    }
+    Some(out)
+}
+
+/// `2(x2),1`: SLURM_TASKS_PER_NODE and SLURM_JOB_CPUS_PER_NODE.
+pub fn compress(counts: &[u32]) -> String {
+    let mut parts = Vec::new();
+    for run in counts.chunk_by(|a, b| a == b) {
+        parts.push(if run.len() > 1 { format!("{}(x{})", run[0], run.len()) } else { run[0].to_string() });
+    }
+    parts.join(",")
+}
+
+/// The inverse of `compress`.
+pub fn decompress(text: &str) -> Result<Vec<u32>, ParseError> {
+    let fail = || ParseError::new("counts per node", text, "counts such as 2(x2),1");
+    let mut out = Vec::new();
+    if text.is_empty() {
+        return Ok(out);
+    }
+    for part in text.split(',') {
+        let (count, times) = match part.split_once("(x") {
+            Some((c, t)) => (c, t.strip_suffix(')').and_then(|t| digits(t, 1 << 20)).ok_or_else(fail)?),
+            None => (part, 1),
+        };
+        let count = digits(count, u64::from(u32::MAX)).ok_or_else(fail)? as u32;
+        if out.len() as u64 + times > 1 << 20 {
+            return Err(fail());
+        }
+        out.extend(std::iter::repeat_n(count, times as usize));
+    }
+    Ok(out)
+}
