@@ -24,6 +24,12 @@ impl PartitionState {
             PartitionState::Inactive => "INACTIVE",
         }
     }
+
+    /// `UP`, `DOWN`, `DRAIN`, `INACTIVE`, in any case.
+    pub fn parse(text: &str) -> Option<PartitionState> {
+        let all = [PartitionState::Up, PartitionState::Down, PartitionState::Drain, PartitionState::Inactive];
+        all.into_iter().find(|s| s.as_str().eq_ignore_ascii_case(text))
+    }
 }
 
 /// A partition as declared, with later `scontrol update` changes applied.

@@ -1,4 +1,24 @@
 //! The cluster's configuration, typed. Parsed from TOML in one go, with all problems reported at once.
+//!
+//! Keys of the file are the names of the fields here; `etc/sluice.toml` shows every one. Unknown keys are problems.
+//! `to_toml` prints what `parse` reads, and `diff` says what changes between two configurations.
+
+mod defaults;
+mod diff;
+mod fields;
+mod parse;
+mod print;
+mod problem;
+mod reader;
+mod sections;
+
+pub use diff::diff;
+pub use parse::parse;
+pub use print::to_toml;
+pub use problem::ConfigProblem;
+
+#[cfg(test)]
+mod tests;
 
 use crate::node::NodeSpec;
 use crate::partition::PartitionSpec;
