@@ -58,9 +58,8 @@ fn replace(text: &[u8], c: &FilenameContext<'_>, out: &mut Vec<u8>) -> usize {
         out.extend_from_slice(text);
         return text.len();
     };
-    // More than two digits are beyond any width anyway.
-    let width = std::str::from_utf8(&text[1..=digits]).ok().map_or(0, |d| d.parse().unwrap_or(MAX_WIDTH));
-    let number = |n: u32| format!("{n:0w$}", w = width.min(MAX_WIDTH)).into_bytes();
+    let width = text[1..=digits].iter().fold(0, |w, d| (w * 10 + usize::from(d - b'0')).min(MAX_WIDTH));
+    let number = |n: u32| format!("{n:0width$}").into_bytes();
     let value = match letter {
         b'%' => b"%".to_vec(),
         b'j' => number(c.job_id),
@@ -110,4 +109,60 @@ pub fn is_per_task_or_node(pattern: &[u8]) -> (bool, bool) {
 /// `--output=none`: no file at all.
 pub fn is_none(pattern: &[u8]) -> bool {
     pattern == b"none"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(pattern: &str, c: &FilenameContext<'_>) -> String {
+        String::from_utf8(expand(pattern.as_bytes(), c)).unwrap()
+    }
+
+    fn step() -> FilenameContext<'static> {
+        FilenameContext {
+            job_id: 128,
+            array: None,
+            step: Some(StepId::Numbered(0)),
+            task: 3,
+            node_index: 1,
+            node: "node7",
+            user: "ada",
+            job_name: b"my job",
+        }
+    }
+
+    #[test]
+    fn the_manual_pages_examples_hold() {
+        assert_eq!(text("job%J.out", &step()), "job128.0.out");
+        assert_eq!(text("job%4j.out", &step()), "job0128.out");
+        assert_eq!(text("job%j-%2t.out", &step()), "job128-03.out");
+    }
+
+    #[test]
+    fn every_letter_stands_for_its_value() {
+        let array = FilenameContext { job_id: 131, array: Some((128, 17)), ..step() };
+        assert_eq!(text("%A_%a %b %j %u %x %n %N %s %%", &array), "128_17 7 131 ada my job 1 node7 0 %");
+        assert_eq!(text("%A_%a", &step()), "128_4294967294");
+        assert_eq!(text("%J %s", &FilenameContext { step: None, ..step() }), "128 batch");
+        assert_eq!(text("%3N%04j%99j", &step()), "node701280000000128");
+    }
+
+    #[test]
+    fn backslashes_turn_replacement_off_and_unknown_letters_stay() {
+        assert_eq!(text("a\\%j", &step()), "a%j");
+        assert_eq!(text("%q %", &step()), "%q %");
+        assert_eq!(text("%5", &step()), "%5");
+        assert_eq!(text("100%é", &step()), "100%é");
+        assert_eq!(expand(b"\xff%j", &step()), b"\xff128");
+    }
+
+    #[test]
+    fn patterns_say_whether_they_part_tasks_or_nodes() {
+        assert_eq!(is_per_task_or_node(b"o-%t"), (true, false));
+        assert_eq!(is_per_task_or_node(b"o-%2N-%03t"), (true, true));
+        assert_eq!(is_per_task_or_node(b"o-%%t-%j"), (false, false));
+        assert_eq!(is_per_task_or_node(b"\\o-%t"), (false, false));
+        assert!(is_none(b"none") && !is_none(b"nonesuch"));
+    }
 }
