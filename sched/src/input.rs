@@ -14,11 +14,29 @@ pub struct Input {
     pub partitions: Vec<PartitionView>,
     /// Everything that holds resources: running, suspended and completing jobs.
     pub running: Vec<RunningJob>,
-    /// Eligible jobs only (not held, dependencies met, begin time reached), any order.
+    /// Eligible jobs only (not held, dependencies met, begin time reached, array throttle not reached), any order.
     pub pending: Vec<PendingJob>,
     pub policy: Policy,
     /// Licences of the cluster, total.
     pub licenses: BTreeMap<String, u32>,
+}
+
+/// The hardware and the rules, without jobs: all that questions at submission need. Two references and a policy, so
+/// that it costs nothing to make.
+#[derive(Clone, Copy, Debug)]
+pub struct ClusterView<'a> {
+    /// In configuration order.
+    pub nodes: &'a [NodeView],
+    pub partitions: &'a [PartitionView],
+    pub policy: &'a Policy,
+    /// Licences of the cluster, total.
+    pub licenses: &'a BTreeMap<String, u32>,
+}
+
+impl Input {
+    pub fn cluster(&self) -> ClusterView<'_> {
+        ClusterView { nodes: &self.nodes, partitions: &self.partitions, policy: &self.policy, licenses: &self.licenses }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -46,6 +64,27 @@ pub struct PartitionView {
     pub default_memory_per_cpu_mb: Option<u64>,
     pub default_memory_per_node_mb: Option<u64>,
     pub max_memory_per_node_mb: Option<u64>,
+}
+
+/// No nodes, no limits.
+impl Default for PartitionView {
+    fn default() -> Self {
+        PartitionView {
+            name: String::new(),
+            nodes: Vec::new(),
+            state: PartitionState::Up,
+            priority_tier: 1,
+            max_time: TimeLimit::Unlimited,
+            default_time: TimeLimit::Unlimited,
+            min_nodes: 0,
+            max_nodes: None,
+            exclusive: false,
+            max_cpus_per_node: None,
+            default_memory_per_cpu_mb: None,
+            default_memory_per_node_mb: None,
+            max_memory_per_node_mb: None,
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -86,12 +125,14 @@ impl PendingJob {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Policy {
-    /// Pending jobs tried in one pass, at most.
+    /// Pending jobs for which a placement is sought in one pass, at most. A job of a shape that is already known not
+    /// to fit in this pass costs next to nothing and does not count.
     pub queue_depth: u32,
     pub backfill: bool,
-    /// Jobs that get a planned start which later ones may not delay (1 = EASY).
+    /// Jobs of each partition that get a planned start which later ones may not delay (1 = EASY; as many as there are
+    /// jobs = conservative backfill).
     pub reservations: u32,
-    /// Placement attempts in one pass, at most.
+    /// Placement attempts in one pass, at most (searching a planned start counts by the events it looks at).
     pub work_budget: u64,
     pub default_memory_per_cpu_mb: Option<u64>,
     pub default_memory_per_node_mb: Option<u64>,

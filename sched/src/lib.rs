@@ -1,8 +1,37 @@
-//! The scheduler: who starts next, where, and when the others will. Pure: `plan` is a function of its input; equal
-//! input gives an equal plan; its budget counts work, not time.
+//! The scheduler: who starts next, where, and when the others will.
+//!
+//! Owns the decision alone. Pure: `plan` is a function of its input; equal input gives an equal plan; its budget counts
+//! work, not time. Promises that nothing is allocated twice (`audit` re-derives it from the outside), that a planned
+//! start is not delayed by anything that starts later in the same pass, and that every job that waits has a reason.
+//! Must not read a clock, draw a random number, or change anything.
+//!
+//! The order of things in one pass: `order` sorts the queue, `shape` finds the nodes that could ever run a request and
+//! `demand` what it takes there, `placement` chooses among what is free, `concrete` picks the very cores and devices,
+//! `timeline` knows what will be free when, `backfill` walks the queue with all of these.
 
+mod backfill;
+mod concrete;
+mod order;
+mod placement;
+mod shape;
+mod timeline;
+
+pub mod audit;
+pub mod demand;
+pub mod estimate;
+pub mod feasibility;
 pub mod input;
 pub mod plan;
+pub mod reasons;
 
-pub use input::{Input, NodeView, PartitionView, PendingJob, Policy, RunningJob};
+pub use audit::{Violation, audit};
+pub use demand::{Requested, requested_totals};
+pub use estimate::{Estimate, estimate};
+pub use feasibility::{Infeasible, feasible};
+pub use input::{ClusterView, Input, NodeView, PartitionView, PendingJob, Policy, RunningJob};
 pub use plan::{Plan, PlannedReservation, Start};
+
+/// One scheduling pass. Never fails: a job that makes no sense waits with a reason.
+pub fn plan(input: &Input) -> Plan {
+    backfill::Pass::new(input, None).run().plan
+}

@@ -8,8 +8,11 @@ pub struct Plan {
     pub generation: u64,
     /// In the order in which they were decided.
     pub starts: Vec<Start>,
+    /// Planned starts of blocked jobs, in the order in which they were decided. A job that waits for jobs without a time
+    /// limit has none: nobody can say when.
     pub reservations: Vec<PlannedReservation>,
-    /// One for each pending job that is not (wholly) started.
+    /// Why jobs wait, by job id. A pending job that is neither wholly started nor listed here waits for Priority: there
+    /// may be a hundred thousand of those.
     pub reasons: Vec<(JobId, Reason)>,
     /// Placement attempts made.
     pub work: u64,
