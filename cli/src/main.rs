@@ -13,6 +13,9 @@ mod getopt;
 mod help;
 mod local;
 mod out;
+mod render;
+mod view;
+mod viewing;
 
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
