@@ -50,41 +50,116 @@ pub struct SignalFlags {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Command {
     /// Reply::Submitted. `spec`'s user fields are already the caller's.
-    Submit { caller: Caller, spec: Box<JobSpec> },
+    Submit {
+        caller: Caller,
+        spec: Box<JobSpec>,
+    },
     /// End it (scancel without a signal). Pending jobs end at once. Reply::Affected.
-    Cancel { caller: Caller, target: JobTarget },
+    Cancel {
+        caller: Caller,
+        target: JobTarget,
+    },
     /// scancel --signal. Pending jobs are refused. KILL ends as CANCELLED.
-    Signal { caller: Caller, target: JobTarget, step: Option<StepId>, signal: u8, flags: SignalFlags },
-    Hold { caller: Caller, target: JobTarget, user_hold: bool },
-    Release { caller: Caller, target: JobTarget },
-    Requeue { caller: Caller, target: JobTarget, hold: bool },
-    Suspend { caller: Caller, target: JobTarget },
-    Resume { caller: Caller, target: JobTarget },
-    UpdateJob { caller: Caller, target: JobTarget, change: Box<JobChange> },
-    UpdateNode { caller: Caller, nodes: Vec<NodeName>, change: NodeChange },
-    UpdatePartition { caller: Caller, name: String, change: Box<PartitionChange> },
+    Signal {
+        caller: Caller,
+        target: JobTarget,
+        step: Option<StepId>,
+        signal: u8,
+        flags: SignalFlags,
+    },
+    Hold {
+        caller: Caller,
+        target: JobTarget,
+        user_hold: bool,
+    },
+    Release {
+        caller: Caller,
+        target: JobTarget,
+    },
+    Requeue {
+        caller: Caller,
+        target: JobTarget,
+        hold: bool,
+    },
+    Suspend {
+        caller: Caller,
+        target: JobTarget,
+    },
+    Resume {
+        caller: Caller,
+        target: JobTarget,
+    },
+    UpdateJob {
+        caller: Caller,
+        target: JobTarget,
+        change: Box<JobChange>,
+    },
+    UpdateNode {
+        caller: Caller,
+        nodes: Vec<NodeName>,
+        change: NodeChange,
+    },
+    UpdatePartition {
+        caller: Caller,
+        name: String,
+        change: Box<PartitionChange>,
+    },
     /// An allocation's client says that it is finished (srun/salloc end). Exit of the worst task.
-    CompleteAllocation { caller: Caller, job: JobId, exit: ExitStatus },
+    CompleteAllocation {
+        caller: Caller,
+        job: JobId,
+        exit: ExitStatus,
+    },
 
     /// A node daemon (re)connected. `holds` lists the attempts that it knows to be alive.
-    NodeRegister { node: NodeName, report: Box<NodeReport>, holds: Vec<(JobId, u32)> },
+    NodeRegister {
+        node: NodeName,
+        report: Box<NodeReport>,
+        holds: Vec<(JobId, u32)>,
+    },
     /// The link broke or heartbeats stopped; the engine decides by Tick when it is DOWN.
-    NodeSilent { node: NodeName },
+    NodeSilent {
+        node: NodeName,
+    },
     /// The node holds the attempt (and for a batch host has started the script).
-    AttemptConfirmed { node: NodeName, job: JobId, attempt: u32 },
+    AttemptConfirmed {
+        node: NodeName,
+        job: JobId,
+        attempt: u32,
+    },
     /// The batch script ended, or could not be started (`failure`).
-    BatchEnded { node: NodeName, job: JobId, attempt: u32, exit: ExitStatus, usage: Usage, failure: Option<LaunchFailure> },
+    BatchEnded {
+        node: NodeName,
+        job: JobId,
+        attempt: u32,
+        exit: ExitStatus,
+        usage: Usage,
+        failure: Option<LaunchFailure>,
+    },
     /// Everything of the attempt is gone from the node.
-    AttemptGone { node: NodeName, job: JobId, attempt: u32 },
+    AttemptGone {
+        node: NodeName,
+        job: JobId,
+        attempt: u32,
+    },
     /// From the step manager: a step began or ended.
-    StepReport { node: NodeName, step: Box<StepRecord> },
+    StepReport {
+        node: NodeName,
+        step: Box<StepRecord>,
+    },
 
     /// The scheduler's decisions; each start is checked again. Stale ones are dropped, not errors.
-    ApplyPlan { starts: Vec<PlannedStart> },
+    ApplyPlan {
+        starts: Vec<PlannedStart>,
+    },
     /// A new configuration, already checked for form. Reply::ConfigApplied says what changed.
-    Configure { config: Arc<ClusterConfig> },
+    Configure {
+        config: Arc<ClusterConfig>,
+    },
     /// These finished jobs are safely in the history; forget them.
-    Archived { jobs: Vec<JobId> },
+    Archived {
+        jobs: Vec<JobId>,
+    },
     /// Time passes: limits, grace periods, begin times, node time-outs, MinJobAge.
     Tick,
 }
@@ -189,11 +264,17 @@ pub struct PartitionChange {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Reply {
     Done,
-    Submitted { job: JobId },
+    Submitted {
+        job: JobId,
+    },
     /// Jobs that the command touched.
-    Affected { jobs: Vec<JobId> },
+    Affected {
+        jobs: Vec<JobId>,
+    },
     /// One line for each thing that changed.
-    ConfigApplied { changes: Vec<String> },
+    ConfigApplied {
+        changes: Vec<String>,
+    },
 }
 
 /// Shorthand used by decide modules.

@@ -15,18 +15,38 @@ use std::sync::Arc;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
-    Configured { config: Arc<ClusterConfig> },
+    Configured {
+        config: Arc<ClusterConfig>,
+    },
     /// The whole record as it enters the queue.
-    JobSubmitted { job: Box<Job> },
+    JobSubmitted {
+        job: Box<Job>,
+    },
     /// All that was in the way is gone, or (None) is back.
-    JobEligible { job: JobId, at: Option<Time> },
+    JobEligible {
+        job: JobId,
+        at: Option<Time>,
+    },
     /// Dependency terms still unmet (None: none), or one that can't be met any more.
-    DependencyChanged { job: JobId, waiting_on: Option<Dependency>, failed: bool },
+    DependencyChanged {
+        job: JobId,
+        waiting_on: Option<Dependency>,
+        failed: bool,
+    },
     /// Array tasks leave the pending record without having run (cancelled); each gets the record given.
-    ArrayTasksEnded { array: JobId, indices: IndexSet, outcome: Outcome, at: Time },
+    ArrayTasksEnded {
+        array: JobId,
+        indices: IndexSet,
+        outcome: Outcome,
+        at: Time,
+    },
     /// `index` becomes a pending record of its own under `job` (a fresh id, or the array's own for its last task):
     /// one task was held, changed, or released by `aftercorr` apart from the others.
-    ArrayTaskSplit { array: JobId, index: u32, job: JobId },
+    ArrayTaskSplit {
+        array: JobId,
+        index: u32,
+        job: JobId,
+    },
     /// `index` splits an array task off under `job` (a fresh id, or the array's own for its last task).
     JobStarted {
         job: JobId,
@@ -38,27 +58,73 @@ pub enum Event {
         backfilled: bool,
         at: Time,
     },
-    AttemptConfirmed { job: JobId, attempt: u32, node: NodeName },
+    AttemptConfirmed {
+        job: JobId,
+        attempt: u32,
+        node: NodeName,
+    },
     /// TERM has been ordered; KILL at `kill_at`. `outcome` is how it will be recorded.
-    JobEnding { job: JobId, outcome: Outcome, kill_at: Time, then: AfterEnd },
+    JobEnding {
+        job: JobId,
+        outcome: Outcome,
+        kill_at: Time,
+        then: AfterEnd,
+    },
     /// KILL has been ordered.
-    JobKilled { job: JobId },
+    JobKilled {
+        job: JobId,
+    },
     /// `--signal` has been ordered.
-    JobWarned { job: JobId },
+    JobWarned {
+        job: JobId,
+    },
     /// Mails of these types (bits of `sluice_model::job::mail`) about the running attempt have been ordered.
-    JobMailed { job: JobId, what: u32 },
-    JobSuspended { job: JobId, at: Time },
-    JobResumed { job: JobId, at: Time },
+    JobMailed {
+        job: JobId,
+        what: u32,
+    },
+    JobSuspended {
+        job: JobId,
+        at: Time,
+    },
+    JobResumed {
+        job: JobId,
+        at: Time,
+    },
     /// It ended; `waiting_for` nodes must confirm. Empty: resources are free at once.
-    JobCompleting { job: JobId, outcome: Outcome, at: Time, waiting_for: Vec<NodeName>, then: AfterEnd },
+    JobCompleting {
+        job: JobId,
+        outcome: Outcome,
+        at: Time,
+        waiting_for: Vec<NodeName>,
+        then: AfterEnd,
+    },
     /// One node is clean; its resources are free. When it was the last the job is Ended or back in the queue.
-    NodeReleased { job: JobId, node: NodeName },
+    NodeReleased {
+        job: JobId,
+        node: NodeName,
+    },
     /// A pending job ends without having run.
-    JobEnded { job: JobId, outcome: Outcome, at: Time },
+    JobEnded {
+        job: JobId,
+        outcome: Outcome,
+        at: Time,
+    },
     /// Back in the queue as `attempt`, not before the given time.
-    JobRequeued { job: JobId, attempt: u32, not_before: Option<Time>, hold: Hold, at: Time },
+    JobRequeued {
+        job: JobId,
+        attempt: u32,
+        not_before: Option<Time>,
+        hold: Hold,
+        at: Time,
+    },
     /// Hold, release, priority.
-    JobPriority { job: JobId, priority: u32, base_priority: u32, hold: Hold },
+    JobPriority {
+        job: JobId,
+        priority: u32,
+        base_priority: u32,
+        hold: Hold,
+    },
     /// `scontrol update`: the spec as it is now, and the values kept outside it.
     JobUpdated {
         job: JobId,
@@ -71,17 +137,45 @@ pub enum Event {
         admin_comment: Option<String>,
         throttle: Option<u32>,
     },
-    StepChanged { step: Arc<StepRecord> },
+    StepChanged {
+        step: Arc<StepRecord>,
+    },
     /// Finished jobs were handed to the daemon for the history; not asked again at once.
-    ArchiveOrdered { at: Time },
+    ArchiveOrdered {
+        at: Time,
+    },
     /// Forgotten: in the history now.
-    JobsPurged { jobs: Vec<JobId> },
+    JobsPurged {
+        jobs: Vec<JobId>,
+    },
     /// `stale`: attempts that it still holds though they are over for the controller; it gets no work until they are gone.
-    NodeRegistered { node: NodeName, report: Arc<NodeReport>, stale: Vec<(JobId, u32)>, at: Time },
+    NodeRegistered {
+        node: NodeName,
+        report: Arc<NodeReport>,
+        stale: Vec<(JobId, u32)>,
+        at: Time,
+    },
     /// One of its stale attempts is gone.
-    StaleGone { node: NodeName, job: JobId, attempt: u32 },
-    NodeUpdated { node: NodeName, change: NodeChange, reason: Option<NodeReason> },
+    StaleGone {
+        node: NodeName,
+        job: JobId,
+        attempt: u32,
+    },
+    NodeUpdated {
+        node: NodeName,
+        change: NodeChange,
+        reason: Option<NodeReason>,
+    },
     /// Responding or not; `down` when the time-out has passed.
-    NodeHealth { node: NodeName, not_responding: bool, down: bool, reason: Option<NodeReason>, at: Time },
-    PartitionUpdated { name: String, change: Box<PartitionChange> },
+    NodeHealth {
+        node: NodeName,
+        not_responding: bool,
+        down: bool,
+        reason: Option<NodeReason>,
+        at: Time,
+    },
+    PartitionUpdated {
+        name: String,
+        change: Box<PartitionChange>,
+    },
 }

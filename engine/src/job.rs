@@ -79,9 +79,19 @@ pub enum Phase {
     Pending,
     Running(Run),
     /// Ended; some nodes have not yet confirmed that all of it is gone. Their resources stay allocated.
-    Completing { run: Run, outcome: Outcome, ended: Time, waiting_for: Vec<NodeName>, then: AfterEnd },
+    Completing {
+        run: Run,
+        outcome: Outcome,
+        ended: Time,
+        waiting_for: Vec<NodeName>,
+        then: AfterEnd,
+    },
     /// Over. `run` is None when it never started.
-    Ended { run: Option<Run>, outcome: Outcome, ended: Time },
+    Ended {
+        run: Option<Run>,
+        outcome: Outcome,
+        ended: Time,
+    },
 }
 
 /// What becomes of a job once its nodes are clean.
@@ -89,7 +99,9 @@ pub enum Phase {
 pub enum AfterEnd {
     Finish,
     /// Back to the queue, held or not.
-    Requeue { hold: bool },
+    Requeue {
+        hold: bool,
+    },
 }
 
 /// One run (attempt) of a job on an allocation.

@@ -1,0 +1,188 @@
+//! What nodes and clients report about running attempts. A report about another attempt than the current one is stale
+//! and changes nothing; repeating a report is harmless.
+
+use super::ending::outcome_of;
+use super::{Cx, cancel, may_touch};
+use crate::command::{Caller, LaunchFailure, LaunchFailureKind, Reply};
+use crate::effect::Effect;
+use crate::event::Event;
+use crate::job::{AfterEnd, Job, Outcome, Phase, Run};
+use crate::reject::Reject;
+use sluice_model::job::JobKind;
+use sluice_model::state::ExitStatus;
+use sluice_model::step::{StepRecord, Usage};
+use sluice_model::{JobId, JobState, NodeName, OsBytes, Reason, StepId, StepKey};
+use std::sync::Arc;
+
+/// The job's current run when it is this attempt and has a part on the node.
+fn current<'a>(job: &'a Job, node: &NodeName, attempt: u32) -> Option<&'a Run> {
+    let run = match &job.phase {
+        Phase::Running(run) | Phase::Completing { run, .. } | Phase::Ended { run: Some(run), .. } => run,
+        Phase::Pending | Phase::Ended { run: None, .. } => return None,
+    };
+    (run.attempt == attempt && run.allocation.on(node).is_some()).then_some(run)
+}
+
+fn is_batch_host(job: &Job, run: &Run, node: &NodeName) -> bool {
+    matches!(job.spec.kind, JobKind::Batch { .. }) && run.allocation.nodes.first().is_some_and(|n| n.node == *node)
+}
+
+pub(super) fn confirmed(cx: &mut Cx, node: &NodeName, id: JobId, attempt: u32) -> Result<Reply, Reject> {
+    let Some(job) = cx.job_now(id) else {
+        end_stray(cx, node, id, attempt);
+        return Ok(Reply::Done);
+    };
+    let Some(run) = current(&job, node, attempt).filter(|_| matches!(job.phase, Phase::Running(_))) else {
+        end_stray(cx, node, id, attempt);
+        return Ok(Reply::Done);
+    };
+    if run.confirmed_on.contains(node) {
+        return Ok(Reply::Done);
+    }
+    cx.emit(Event::AttemptConfirmed { job: id, attempt, node: node.clone() });
+    if is_batch_host(&job, run, node) {
+        let step = batch_step(&job, run);
+        cx.emit(Event::StepChanged { step: Arc::new(step) });
+    }
+    cx.perform(Effect::Notify { job: id });
+    Ok(Reply::Done)
+}
+
+/// It holds what is over here: it has to end it (the order to do so may have been lost).
+fn end_stray(cx: &mut Cx, node: &NodeName, job: JobId, attempt: u32) {
+    cx.perform(Effect::EndAttempt { node: node.clone(), job, attempt });
+}
+
+/// The record of the batch step as it begins.
+fn batch_step(job: &Job, run: &Run) -> StepRecord {
+    let first = &run.allocation.nodes[0];
+    StepRecord {
+        key: StepKey { job: job.id, attempt: run.attempt, step: StepId::Batch },
+        name: OsBytes::from("batch"),
+        nodes: vec![first.node.clone()],
+        tasks: 1,
+        cpus: u32::try_from(first.cpus.len()).unwrap_or(u32::MAX),
+        memory_mb: first.memory_mb,
+        gres: Vec::new(),
+        start: run.started,
+        end: None,
+        state: JobState::Running,
+        exit: ExitStatus::SUCCESS,
+        usage: Usage::default(),
+        submit_line: OsBytes::default(),
+        distribution: String::new(),
+        srun_host: String::new(),
+        srun_pid: 0,
+    }
+}
+
+pub(super) fn batch_ended(
+    cx: &mut Cx,
+    node: &NodeName,
+    id: JobId,
+    attempt: u32,
+    exit: ExitStatus,
+    usage: Usage,
+    failure: Option<&LaunchFailure>,
+) -> Result<Reply, Reject> {
+    let Some(job) = cx.job_now(id) else { return Ok(Reply::Done) };
+    let Some(run) = current(&job, node, attempt).filter(|run| is_batch_host(&job, run, node)) else {
+        return Ok(Reply::Done);
+    };
+    if failure.is_none() {
+        let known = job.steps.get(&StepId::Batch).map(|s| StepRecord::clone(s));
+        let step = known.unwrap_or_else(|| batch_step(&job, run));
+        let ended_by_us = run.ending.is_some() || !matches!(job.phase, Phase::Running(_));
+        let state = if ended_by_us && !exit.is_success() { JobState::Cancelled } else { outcome_of(exit).state };
+        let end = Some(job.ended().unwrap_or(cx.now));
+        let step = StepRecord { end, state, exit, usage, ..step };
+        if job.steps.get(&StepId::Batch).map(Arc::as_ref) != Some(&step) {
+            cx.emit(Event::StepChanged { step: Arc::new(step) });
+        }
+    }
+    let Phase::Running(run) = &job.phase else { return Ok(Reply::Done) };
+    if let Some(outcome) = run.ending.clone() {
+        // However it took the signal, it ends as what was decided.
+        cx.complete(id, outcome, &[], run.then);
+        return Ok(Reply::Done);
+    }
+    match failure {
+        None => cx.complete(id, outcome_of(exit), &[], AfterEnd::Finish),
+        Some(LaunchFailure { kind: LaunchFailureKind::Job, detail }) => {
+            let exit = if exit.is_success() { ExitStatus { code: 1, signal: 0 } } else { exit };
+            let detail = Some(detail.clone());
+            let outcome = Outcome { exit, detail, ..Outcome::of(JobState::Failed, Reason::JobLaunchFailure) };
+            cx.complete(id, outcome, &[], AfterEnd::Finish);
+        }
+        Some(LaunchFailure { kind: LaunchFailureKind::Node, detail }) => {
+            cx.drain_node(node, format!("launch failure: {detail}"));
+            let outcome = Outcome::of(JobState::NodeFail, Reason::JobLaunchFailure);
+            let outcome = Outcome { detail: Some(detail.clone()), ..outcome };
+            // The script has not begun, so even a job that must not be requeued can be.
+            cx.complete(id, outcome, &[], AfterEnd::Requeue { hold: false });
+        }
+    }
+    Ok(Reply::Done)
+}
+
+pub(super) fn gone(cx: &mut Cx, node: &NodeName, id: JobId, attempt: u32) -> Result<Reply, Reject> {
+    if cx.node(node).is_some_and(|n| n.stale.contains(&(id, attempt))) {
+        cx.emit(Event::StaleGone { node: node.clone(), job: id, attempt });
+    }
+    let Some(job) = cx.job_now(id) else { return Ok(Reply::Done) };
+    let Some(run) = current(&job, node, attempt) else { return Ok(Reply::Done) };
+    match &job.phase {
+        Phase::Completing { .. } => cx.release_node(id, node),
+        // Gone without having been told to: the node lost it.
+        Phase::Running(_) if run.confirmed_on.contains(node) => cx.lose_job_on(id, node),
+        _ => {}
+    }
+    Ok(Reply::Done)
+}
+
+/// From the step manager. Late reports are taken too: what a step did stays true after its job ended.
+pub(super) fn step_report(cx: &mut Cx, _node: &NodeName, step: &StepRecord) -> Result<Reply, Reject> {
+    let Some(job) = cx.job_now(step.key.job) else { return Ok(Reply::Done) };
+    let current = step.key.attempt == job.attempt && job.run().is_some();
+    let past = job.past_runs.iter().find(|p| p.run.as_ref().is_some_and(|r| r.attempt == step.key.attempt));
+    let known = if current { job.steps.get(&step.key.step) } else { past.and_then(|p| p.steps.get(&step.key.step)) };
+    if (!current && past.is_none()) || known.is_some_and(|k| k.as_ref() == step) {
+        return Ok(Reply::Done);
+    }
+    // A repeated report of the start must not open a step again that has ended.
+    if step.end.is_none() && (known.is_some_and(|k| k.end.is_some()) || !matches!(job.phase, Phase::Running(_))) {
+        return Ok(Reply::Done);
+    }
+    cx.emit(Event::StepChanged { step: Arc::new(step.clone()) });
+    // An allocation that is being ended has nothing left to wait for once its steps are over.
+    let Some(job) = cx.job_now(step.key.job) else { return Ok(Reply::Done) };
+    if let Phase::Running(run) = &job.phase
+        && matches!(job.spec.kind, JobKind::Allocation)
+        && job.steps.values().all(|s| s.end.is_some())
+        && let Some(outcome) = run.ending.clone()
+    {
+        cx.complete(job.id, outcome, &[], run.then);
+    }
+    Ok(Reply::Done)
+}
+
+pub(super) fn complete_allocation(cx: &mut Cx, caller: &Caller, id: JobId, exit: ExitStatus) -> Result<Reply, Reject> {
+    let job = cx.job_now(id).ok_or(Reject::InvalidJobId)?;
+    may_touch(caller, &job)?;
+    if !matches!(job.spec.kind, JobKind::Allocation) {
+        return Err(Reject::Unsupported {
+            option: "completing an allocation".to_owned(),
+            value: format!("job {id} is a batch job"),
+        });
+    }
+    match &job.phase {
+        Phase::Pending => cancel::withdraw(cx, caller, id)?,
+        Phase::Running(run) => {
+            let outcome = run.ending.clone().unwrap_or_else(|| outcome_of(exit));
+            cx.complete(id, outcome, &[], AfterEnd::Finish);
+        }
+        // Already over: the client may repeat itself.
+        Phase::Completing { .. } | Phase::Ended { .. } => {}
+    }
+    Ok(Reply::Done)
+}

@@ -1,0 +1,150 @@
+//! A new configuration, whole or not at all; and scontrol update partition.
+
+use super::{Cx, operators_only};
+use crate::command::{Caller, PartitionChange, Reply};
+use crate::effect::Effect;
+use crate::event::Event;
+use crate::job::Phase;
+use crate::reject::Reject;
+use sluice_model::config::ClusterConfig;
+use sluice_model::{JobId, TimeLimit};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Nodes and partitions that jobs use can't be taken away under them.
+pub(super) fn configure(cx: &mut Cx, config: &Arc<ClusterConfig>) -> Result<Reply, Reject> {
+    if cx.config.as_ref() == Some(config) {
+        return Ok(Reply::ConfigApplied { changes: Vec::new() });
+    }
+    check_removals(cx, config)?;
+    let changes = match &cx.config {
+        None => vec![format!("{} nodes, {} partitions", config.nodes.len(), config.partitions.len())],
+        Some(old) => differences(old, config),
+    };
+    cx.emit(Event::Configured { config: Arc::clone(config) });
+    cx.perform(Effect::PushConfig);
+    Ok(Reply::ConfigApplied { changes })
+}
+
+fn check_removals(cx: &Cx, config: &ClusterConfig) -> Result<(), Reject> {
+    let nodes: BTreeSet<_> = config.nodes.iter().map(|n| &n.name).collect();
+    for (name, node) in cx.nodes.iter().filter(|(name, _)| !nodes.contains(name)) {
+        if !node.jobs.is_empty() {
+            return Err(Reject::InvalidValue {
+                key: "node".to_owned(),
+                value: format!("{name} is missing"),
+                allowed: format!("a configuration that keeps it: it has {}", jobs_in_words(node.jobs.iter())),
+            });
+        }
+    }
+    let partitions: BTreeSet<_> = config.partitions.iter().map(|p| p.name.as_str()).collect();
+    let gone: Vec<&String> = cx.partitions.keys().filter(|p| !partitions.contains(p.as_str())).collect();
+    if gone.is_empty() {
+        return Ok(());
+    }
+    for name in gone {
+        let uses = cx.jobs.values().filter(|j| match &j.phase {
+            Phase::Pending => j.partitions.contains(name),
+            Phase::Running(_) | Phase::Completing { .. } => j.partition.as_ref() == Some(name),
+            Phase::Ended { .. } => false,
+        });
+        let ids: Vec<JobId> = uses.map(|j| j.id).collect();
+        if !ids.is_empty() {
+            return Err(Reject::InvalidValue {
+                key: "partition".to_owned(),
+                value: format!("{name} is missing"),
+                allowed: format!("a configuration that keeps it: it has {}", jobs_in_words(ids.iter())),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn jobs_in_words<'a>(ids: impl ExactSizeIterator<Item = &'a JobId>) -> String {
+    let total = ids.len();
+    let first: Vec<String> = ids.take(5).map(ToString::to_string).collect();
+    let more = if total > first.len() { format!(" and {} more", total - first.len()) } else { String::new() };
+    format!("job{} {}{more}", if total == 1 { "" } else { "s" }, first.join(", "))
+}
+
+/// One line for each thing that changed.
+fn differences(old: &ClusterConfig, new: &ClusterConfig) -> Vec<String> {
+    let mut changes = Vec::new();
+    compare(
+        "node",
+        &mut changes,
+        old.nodes.iter().map(|n| (n.name.to_string(), n)),
+        new.nodes.iter().map(|n| (n.name.to_string(), n)),
+    );
+    compare(
+        "partition",
+        &mut changes,
+        old.partitions.iter().map(|p| (p.name.clone(), p)),
+        new.partitions.iter().map(|p| (p.name.clone(), p)),
+    );
+    let sections: [(&str, bool); 7] = [
+        ("cluster_name", old.cluster_name == new.cluster_name),
+        ("scheduling", old.scheduling == new.scheduling),
+        ("limits", old.limits == new.limits),
+        ("timing", old.timing == new.timing),
+        ("security", old.security == new.security),
+        ("mail", old.mail == new.mail),
+        ("licenses", old.licenses == new.licenses),
+    ];
+    changes.extend(sections.into_iter().filter(|(_, same)| !same).map(|(name, _)| format!("{name} changed")));
+    changes
+}
+
+fn compare<'a, T: PartialEq + 'a>(
+    what: &str,
+    changes: &mut Vec<String>,
+    old: impl Iterator<Item = (String, &'a T)>,
+    new: impl Iterator<Item = (String, &'a T)>,
+) {
+    let (old, new): (BTreeMap<_, _>, BTreeMap<_, _>) = (old.collect(), new.collect());
+    changes.extend(old.keys().filter(|k| !new.contains_key(*k)).map(|k| format!("{what} {k} removed")));
+    for (key, value) in &new {
+        match old.get(key) {
+            None => changes.push(format!("{what} {key} added")),
+            Some(before) if before != value => changes.push(format!("{what} {key} changed")),
+            Some(_) => {}
+        }
+    }
+}
+
+/// scontrol update partition.
+pub(super) fn update_partition(
+    cx: &mut Cx,
+    caller: &Caller,
+    name: &str,
+    change: &PartitionChange,
+) -> Result<Reply, Reject> {
+    operators_only(caller, "changing partitions")?;
+    let partition =
+        cx.partitions.get(name).cloned().ok_or_else(|| Reject::InvalidPartition { name: name.to_owned() })?;
+    for node in change.nodes.iter().flatten() {
+        if cx.node(node).is_none() {
+            return Err(Reject::InvalidNodeName { name: node.to_string() });
+        }
+    }
+    let max = change.max_time.unwrap_or(partition.max_time);
+    if let Some(Some(default)) = change.default_time
+        && default > max
+    {
+        return Err(Reject::TimeLimitTooLong {
+            asked: sluice_model::time::format_time_limit(default),
+            limit: sluice_model::time::format_time_limit(max),
+        });
+    }
+    if max == TimeLimit::Minutes(0) {
+        return Err(Reject::InvalidTimeLimit { value: "0".to_owned() });
+    }
+    let min_nodes = change.min_nodes.unwrap_or(partition.min_nodes);
+    if let Some(limit) = change.max_nodes.unwrap_or(partition.max_nodes)
+        && min_nodes > limit
+    {
+        return Err(Reject::NodeCountOutOfRange { asked: min_nodes, limit });
+    }
+    cx.emit(Event::PartitionUpdated { name: name.to_owned(), change: Box::new(change.clone()) });
+    Ok(Reply::Done)
+}

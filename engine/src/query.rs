@@ -1,0 +1,37 @@
+//! Questions to the state: what the scheduler must see, why a job waits, what is free, what nodes are owed. Reads only.
+
+mod estimate;
+mod nodes;
+mod scheduling;
+mod waiting;
+
+pub use estimate::{Estimate, test_submission};
+pub use nodes::{Free, NodeBase, NodeCondition, available, expected_attempts, free, node_state, owed_launches};
+pub use scheduling::{array_room, requested, scheduler_input};
+pub use waiting::wait_reason;
+
+use crate::job::ArrayRole;
+use crate::state::State;
+use sluice_model::{JobId, Time};
+
+/// When `Tick` has something to do next. It may lie in the past only between a command and the `Tick` it calls for.
+pub fn next_wakeup(state: &State) -> Option<Time> {
+    let jobs = state.index.timers.get_min().map(|(t, _)| *t);
+    let patience = state.timing_ms(|t| t.node_timeout_secs);
+    let silent = state.index.silent.iter().filter_map(|n| state.nodes.get(n)?.silent_since);
+    let nodes = silent.min().map(|t| State::later(t, patience));
+    // While an order for the history is out, its answer or its repetition comes with some other tick.
+    let age = state.timing_ms(|t| t.min_job_age_secs);
+    let ended = state.index.ended.get_min().filter(|_| state.archive_ordered.is_none());
+    let history = ended.map(|(t, _)| State::later(*t, age));
+    [jobs, nodes, history].into_iter().flatten().min()
+}
+
+/// All records of an array, that of its waiting tasks included; empty for anything else.
+pub fn array_members(state: &State, array: JobId) -> Vec<JobId> {
+    let Some(entry) = state.index.arrays.get(&array) else { return Vec::new() };
+    let record = state.jobs.get(&array).filter(|j| matches!(j.array, ArrayRole::Pending { .. })).map(|j| j.id);
+    let mut members: Vec<JobId> = record.into_iter().chain(entry.tasks.values().copied()).collect();
+    members.sort_unstable();
+    members
+}

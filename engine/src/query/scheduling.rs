@@ -1,0 +1,136 @@
+//! What the scheduler is shown.
+
+use super::nodes::takes_work;
+use crate::decide::plan::is_exclusive;
+use crate::dependency::singleton_blocked;
+use crate::index::{limit_end, wants_singleton};
+use crate::job::{ArrayRole, Job, Phase};
+use crate::state::State;
+use sluice_model::{JobId, Time};
+use sluice_sched::{Input, NodeView, PendingJob, Requested, RunningJob};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Tasks of one array shown in one pass, at most: a pass must not be filled by one user's array.
+const ARRAY_BURST: u64 = 1000;
+
+/// What the scheduler decides on: eligible jobs in priority order (as many as the policy's queue depth), and all that
+/// holds resources. Costs what it returns, however many jobs wait.
+pub fn scheduler_input(state: &State, now: Time) -> Input {
+    let hardware = &state.index.hardware;
+    let nodes = hardware
+        .nodes
+        .iter()
+        .map(|view| {
+            let available = state.nodes.get(&view.spec.name).is_some_and(|n| takes_work(n));
+            NodeView { spec: Arc::clone(&view.spec), available }
+        })
+        .collect();
+    let running = state.index.active.iter().filter_map(|id| running_job(state, state.jobs.get(id)?, now)).collect();
+    Input {
+        generation: state.generation,
+        now: Some(now),
+        nodes,
+        partitions: hardware.partitions.clone(),
+        running,
+        pending: pending_jobs(state, hardware.policy.queue_depth as usize),
+        policy: hardware.policy.clone(),
+        licenses: hardware.licenses.clone(),
+    }
+}
+
+fn running_job(state: &State, job: &Job, now: Time) -> Option<RunningJob> {
+    let run = job.run()?;
+    let ends = match &job.phase {
+        Phase::Running(run) => match (run.kill_at, run.suspended_since) {
+            (Some(kill), _) => Some(kill),
+            // It goes on when it is resumed; until then its end moves away.
+            (None, Some(since)) => limit_end(job, &crate::job::Run { suspended_since: None, ..run.clone() })
+                .map(|end| Time(end.0.saturating_add(now.0.saturating_sub(since.0)))),
+            (None, None) => limit_end(job, run),
+        },
+        _ => Some(now),
+    };
+    let mut allocation = Arc::clone(&run.allocation);
+    if let Phase::Completing { waiting_for, .. } = &job.phase
+        && waiting_for.len() < allocation.nodes.len()
+    {
+        // Only what is not yet confirmed gone is still held.
+        Arc::make_mut(&mut allocation).nodes.retain(|n| waiting_for.contains(&n.node));
+    }
+    let partition = job.partition.as_ref().and_then(|p| state.partitions.get(p));
+    Some(RunningJob {
+        job: job.id,
+        allocation,
+        ends,
+        exclusive: is_exclusive(job, partition.map(Arc::as_ref)),
+        partition: job.partition.as_ref().and_then(|p| state.index.hardware.partition_position.get(p).copied()),
+        licenses: job.spec.licenses.clone(),
+    })
+}
+
+fn pending_jobs(state: &State, depth: usize) -> Vec<PendingJob> {
+    let mut pending = Vec::new();
+    let mut room: BTreeMap<JobId, u64> = BTreeMap::new();
+    for key in &state.index.eligible {
+        if pending.len() >= depth {
+            break;
+        }
+        let Some(job) = state.jobs.get(&key.job) else { continue };
+        if wants_singleton(job) && singleton_blocked(state, job) {
+            continue;
+        }
+        let mut indices = Vec::new();
+        if let Some(array) = job.array_id() {
+            let left = room.entry(array).or_insert_with(|| array_room(state, job).unwrap_or(ARRAY_BURST));
+            match &job.array {
+                ArrayRole::Pending { indices: waiting, .. } => {
+                    // Of an array that must run one at a time only one task can start.
+                    let most = if wants_singleton(job) { 1 } else { ARRAY_BURST };
+                    indices.extend(waiting.take((*left).min(most)).iter());
+                    *left -= indices.len() as u64;
+                    if indices.is_empty() {
+                        continue;
+                    }
+                }
+                _ if *left == 0 => continue,
+                _ => *left -= 1,
+            }
+        }
+        pending.push(pending_job(state, job, indices));
+    }
+    pending
+}
+
+pub(crate) fn pending_job(state: &State, job: &Job, indices: Vec<u32>) -> PendingJob {
+    PendingJob {
+        job: job.id,
+        indices,
+        partitions: state.index.hardware.positions(&job.partitions),
+        request: Arc::clone(&job.spec),
+        time_limit: job.spec.time_limit,
+        time_min: job.spec.time_min,
+        priority: job.priority,
+        submitted: job.submitted,
+        deadline: job.spec.deadline,
+        exclusive: is_exclusive(job, None),
+    }
+}
+
+/// How many more tasks of the job's array may start under its `%limit`; None without one.
+pub fn array_room(state: &State, job: &Job) -> Option<u64> {
+    let array = job.array_id()?;
+    let throttle = match state.jobs.get(&array).map(|j| &j.array) {
+        Some(ArrayRole::Pending { throttle, .. }) => *throttle,
+        _ => job.spec.array.as_ref().and_then(|a| a.throttle),
+    }?;
+    let active = state.index.arrays.get(&array).map_or(0, |a| a.active);
+    Some(u64::from(throttle.saturating_sub(active)))
+}
+
+/// What the job asks for in all.
+pub fn requested(job: &Job, state: &State) -> Requested {
+    let partition = job.partition.as_ref().or(job.partitions.first());
+    let position = partition.and_then(|p| state.index.hardware.partition_position.get(p).copied());
+    sluice_sched::requested_totals(state.index.hardware.cluster(), &job.spec, position)
+}
