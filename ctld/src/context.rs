@@ -23,6 +23,7 @@ pub struct Context {
     pub shelf: Arc<dyn Shelf>,
     pub keys: Arc<ClusterKeys>,
     pub verifier: Arc<Verifier>,
+    pub join_tokens: sluice_identity::join::JoinTokens,
     /// Jobs whose state changed, for those who watch one.
     pub job_changes: broadcast::Sender<JobId>,
     pub config_path: PathBuf,

@@ -1,1 +1,80 @@
-fn main() {}
+//! `sluice-ctld`: the controller daemon and its administration of keys.
+
+use clap::{Args, Parser, Subcommand};
+use sluice_ctld::{logging, run};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(Parser)]
+#[command(name = "sluice-ctld", version, about = "Controller daemon of Sluice")]
+struct Cli {
+    #[command(subcommand)]
+    command: Sub,
+}
+
+#[derive(Subcommand)]
+enum Sub {
+    /// Make the cluster's keys and certificate authority
+    Init {
+        #[arg(long, default_value = "/var/lib/sluice/ctld")]
+        state: PathBuf,
+        /// The cluster's name, as cluster_name in the configuration
+        #[arg(long)]
+        cluster: String,
+    },
+    /// Issue a host's identity into a folder on this machine (other hosts join with a token)
+    IssueHost(IssueHost),
+    /// Run the controller
+    Run {
+        #[arg(long, default_value = "/etc/sluice/sluice.toml")]
+        config: PathBuf,
+        #[arg(long, default_value = "/var/lib/sluice/ctld")]
+        state: PathBuf,
+        /// Address for other hosts (TLS); without it only this host is served
+        #[arg(long)]
+        listen: Option<SocketAddr>,
+        #[arg(long, default_value = "/run/sluice/ctld.sock")]
+        socket: PathBuf,
+        /// Write the address that was taken to this file
+        #[arg(long)]
+        address_file: Option<PathBuf>,
+        /// What to log: error, warn, info, debug, trace, or a filter
+        #[arg(long, default_value = "info")]
+        log: String,
+    },
+}
+
+#[derive(Args)]
+struct IssueHost {
+    #[arg(long, default_value = "/var/lib/sluice/ctld")]
+    state: PathBuf,
+    #[arg(long)]
+    host: String,
+    /// May vouch for any user
+    #[arg(long)]
+    login: bool,
+    /// Is the compute node of this name
+    #[arg(long)]
+    compute: bool,
+    #[arg(long)]
+    out: PathBuf,
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Sub::Init { state, cluster } => sluice_ctld::keys::init(&state, &cluster),
+        Sub::IssueHost(i) => sluice_ctld::keys::issue_host(&i.state, &i.host, i.login, i.compute, &i.out),
+        Sub::Run { config, state, listen, socket, address_file, log } => {
+            logging::init(&log);
+            run::run(run::RunOptions { config, state, listen, socket, address_file })
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("sluice-ctld: error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

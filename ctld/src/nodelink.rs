@@ -2,7 +2,7 @@
 //! decides nothing. Reports are acknowledged once what they say is durable.
 
 use crate::context::Context;
-use crate::owner::wall_clock;
+use crate::owner::{Pending, wall_clock};
 use crate::records::Health;
 use sluice_engine::command::{LaunchFailure, LaunchFailureKind};
 use sluice_engine::{Command, Reject};
@@ -180,38 +180,62 @@ async fn serve(
     mut incoming: Streaming<v1::NodeMessage>,
     outgoing: Outgoing,
 ) {
-    loop {
-        let message = match incoming.message().await {
-            Ok(Some(message)) => message,
-            Ok(None) => break,
-            Err(status) => {
-                tracing::debug!(%node, %status, "node link ended");
+    // Reports go to the owner in order, without waiting for each to be durable: a batch of them shares one flush. They
+    // are acknowledged in order by a task of their own; it ends at the first one that must be sent again.
+    let (taken, mut waiting) = mpsc::unbounded_channel::<(u64, Option<Pending>)>();
+    let acknowledge = async {
+        while let Some((sequence, pending)) = waiting.recv().await {
+            if let Some(pending) = pending
+                && !settled(pending.outcome().await)
+            {
                 break;
             }
-        };
-        match message.kind {
-            Some(node_message::Kind::Heartbeat(h)) => {
-                let health =
-                    Health { cpu_load_hundredths: h.cpu_load_hundredths, free_memory_mb: h.free_memory_mb };
-                context.links.heard(&node, serial, Some(health));
-            }
-            Some(node_message::Kind::Report(report)) => {
-                context.links.heard(&node, serial, None);
-                let sequence = report.sequence;
-                if !take(&context, &node, report).await {
-                    // Not durable: closing the link makes the node send it again.
-                    break;
-                }
-                let ack = controller_message::Kind::Ack(v1::Ack { sequence });
-                if outgoing.send(Ok(v1::ControllerMessage { kind: Some(ack) })).is_err() {
-                    break;
-                }
-            }
-            Some(node_message::Kind::Register(_)) | None => {
-                tracing::warn!(%node, "unexpected message on a node link");
+            let ack = controller_message::Kind::Ack(v1::Ack { sequence });
+            if outgoing.send(Ok(v1::ControllerMessage { kind: Some(ack) })).is_err() {
                 break;
             }
         }
+    };
+    let receive = async {
+        loop {
+            let message = match incoming.message().await {
+                Ok(Some(message)) => message,
+                Ok(None) => break,
+                Err(status) => {
+                    tracing::debug!(%node, %status, "node link ended");
+                    break;
+                }
+            };
+            match message.kind {
+                Some(node_message::Kind::Heartbeat(h)) => {
+                    let health =
+                        Health { cpu_load_hundredths: h.cpu_load_hundredths, free_memory_mb: h.free_memory_mb };
+                    context.links.heard(&node, serial, Some(health));
+                }
+                Some(node_message::Kind::Report(report)) => {
+                    context.links.heard(&node, serial, None);
+                    let sequence = report.sequence;
+                    let pending = match command(&node, report) {
+                        Some(command) => match context.owner.enqueue(command, Vec::new()).await {
+                            Ok(pending) => Some(pending),
+                            Err(_) => break,
+                        },
+                        None => None,
+                    };
+                    if taken.send((sequence, pending)).is_err() {
+                        break;
+                    }
+                }
+                Some(node_message::Kind::Register(_)) | None => {
+                    tracing::warn!(%node, "unexpected message on a node link");
+                    break;
+                }
+            }
+        }
+    };
+    tokio::select! {
+        () = receive => {}
+        () = acknowledge => {}
     }
     if context.links.remove(&node, serial) {
         tracing::info!(%node, "node link lost");
@@ -221,12 +245,25 @@ async fn serve(
     }
 }
 
-/// False when the report must be sent again later.
-async fn take(context: &Context, node: &NodeName, report: v1::Report) -> bool {
+/// False when the report must be sent again: it is not durable. Closing the link makes the node do that.
+fn settled(outcome: Result<sluice_engine::command::Reply, Reject>) -> bool {
+    match outcome {
+        Ok(_) => true,
+        Err(Reject::StorageFull { .. } | Reject::Internal { .. }) => false,
+        Err(reject) => {
+            // A report on something that is over: nothing will change by sending it again.
+            tracing::debug!("a node's report was not needed: {}", reject.message());
+            true
+        }
+    }
+}
+
+/// What a report says to the engine. None: nothing that could be used.
+fn command(node: &NodeName, report: v1::Report) -> Option<Command> {
     let node = node.clone();
-    let command = match report.kind {
-        Some(report::Kind::Confirmed(c)) => Command::AttemptConfirmed { node, job: JobId(c.job), attempt: c.attempt },
-        Some(report::Kind::BatchEnded(b)) => {
+    Some(match report.kind? {
+        report::Kind::Confirmed(c) => Command::AttemptConfirmed { node, job: JobId(c.job), attempt: c.attempt },
+        report::Kind::BatchEnded(b) => {
             let kind = if b.node_fault { LaunchFailureKind::Node } else { LaunchFailureKind::Job };
             Command::BatchEnded {
                 node,
@@ -237,25 +274,15 @@ async fn take(context: &Context, node: &NodeName, report: v1::Report) -> bool {
                 failure: b.failure.map(|detail| LaunchFailure { kind, detail }),
             }
         }
-        Some(report::Kind::Gone(g)) => Command::AttemptGone { node, job: JobId(g.job), attempt: g.attempt },
-        Some(report::Kind::Step(step)) => match step.try_into() {
+        report::Kind::Gone(g) => Command::AttemptGone { node, job: JobId(g.job), attempt: g.attempt },
+        report::Kind::Step(step) => match step.try_into() {
             Ok(step) => Command::StepReport { node, step: Box::new(step) },
             Err(error) => {
                 tracing::warn!(%node, %error, "an unreadable step record was dropped");
-                return true;
+                return None;
             }
         },
-        None => return true,
-    };
-    match context.owner.command(command).await {
-        Ok(_) => true,
-        Err(Reject::StorageFull { .. } | Reject::Internal { .. }) => false,
-        Err(reject) => {
-            // A report on something that is over: nothing will change by sending it again.
-            tracing::debug!("a node's report was not needed: {}", reject.message());
-            true
-        }
-    }
+    })
 }
 
 /// Watches for nodes that fell silent without closing their link, and for nodes that did not come back after a start.

@@ -39,12 +39,30 @@ impl OwnerHandle {
 
     /// The same, with blobs to keep first.
     pub async fn command_with(&self, command: Command, blobs: Vec<bytes::Bytes>) -> Result<Reply, Reject> {
+        self.enqueue(command, blobs).await?.outcome().await
+    }
+
+    /// Puts a command into the queue, in order; its outcome can be waited for later.
+    pub async fn enqueue(&self, command: Command, blobs: Vec<bytes::Bytes>) -> Result<Pending, Reject> {
         let (sender, receiver) = oneshot::channel();
         let request = Request { command, blobs, reply: Some(sender) };
-        let stopping = || Reject::Internal { detail: "the controller is stopping".to_owned() };
         self.requests.send(request).await.map_err(|_| stopping())?;
-        receiver.await.map_err(|_| stopping())?
+        Ok(Pending(receiver))
     }
+}
+
+/// A command that is on its way.
+pub struct Pending(oneshot::Receiver<Result<Reply, Reject>>);
+
+impl Pending {
+    /// Returns once its events are durable.
+    pub async fn outcome(self) -> Result<Reply, Reject> {
+        self.0.await.map_err(|_| stopping())?
+    }
+}
+
+fn stopping() -> Reject {
+    Reject::Internal { detail: "the controller is stopping".to_owned() }
 }
 
 /// Effects of one durable batch, with the state they follow from.

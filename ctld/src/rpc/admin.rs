@@ -72,3 +72,29 @@ pub fn shutdown(context: &Context, request: Request<v1::Empty>) -> Result<Respon
     context.shutdown.send_replace(true);
     Ok(Response::new(v1::Empty {}))
 }
+
+pub fn join(context: &Context, request: Request<v1::JoinRequest>) -> Result<Response<v1::JoinReply>, Status> {
+    sluice_identity::join::admit(&context.keys, &context.join_tokens, request.get_ref()).map(Response::new)
+}
+
+/// How long a join token is good when nothing else is said.
+const JOIN_TOKEN_SECS: u32 = 3600;
+
+pub fn make_join_token(
+    context: &Context,
+    request: Request<v1::MakeJoinTokenRequest>,
+) -> Result<Response<v1::MakeJoinTokenReply>, Status> {
+    administrator(context, &request, "make a join token")?;
+    let request = request.into_inner();
+    if !request.login && !request.compute {
+        return Err(Status::invalid_argument("a join token is for --login, --compute, or both"));
+    }
+    let roles = sluice_identity::Roles { login: request.login, compute: request.compute };
+    let valid = if request.valid_secs == 0 { JOIN_TOKEN_SECS } else { request.valid_secs };
+    let valid = std::time::Duration::from_secs(u64::from(valid));
+    let token = context
+        .join_tokens
+        .make(&context.keys, roles, request.host.as_deref(), valid)
+        .map_err(|error| Status::invalid_argument(error.to_string()))?;
+    Ok(Response::new(v1::MakeJoinTokenReply { token }))
+}

@@ -4,6 +4,7 @@ use super::{Streamed, status, target};
 use crate::context::Context;
 use crate::owner::wall_clock;
 use crate::records::{self, Detail};
+use crate::store::HistoryQuery;
 use crate::view::Remarks;
 use sluice_engine::command::JobTarget;
 use sluice_engine::job::{ArrayRole, Phase};
@@ -11,6 +12,7 @@ use sluice_engine::{Job, Reject, State};
 use sluice_model::{JobId, JobState, NodeName, Time};
 use sluice_proto::v1;
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -265,7 +267,7 @@ pub fn list_history(
     };
     let (start, end) = (request.start.map(Time), request.end.map(Time));
     let published = Arc::clone(&context.published);
-    let history = Arc::clone(&context.history);
+    let shelf = Arc::clone(&context.shelf);
     let (sender, receiver) = mpsc::channel(4);
     let work = move || {
         let admits = |job: &Job| {
@@ -279,20 +281,30 @@ pub fn list_history(
         let state = published.state();
         let now = wall_clock();
         let detail = Detail { full: true, steps: true, estimates: false };
-        let found = history.query(start, end, &filter.jobs, &admits);
-        let mut records = match found {
-            Ok(jobs) => jobs,
-            Err(error) => {
-                let _ = sender.blocking_send(Err(Status::internal(format!("the history can't be read: {error}"))));
-                return;
-            }
+        let ids = |t: &JobTarget| match t {
+            JobTarget::Job(id) | JobTarget::Tasks(id, _) => *id,
         };
-        let keep = |job: &Arc<Job>| !state.jobs.contains_key(&job.id) || request.duplicates;
-        records.retain(keep);
+        let query = HistoryQuery {
+            ended_since: start,
+            jobs: (!filter.jobs.is_empty()).then(|| filter.jobs.iter().map(ids).collect()),
+            all_attempts: request.duplicates,
+            ..HistoryQuery::default()
+        };
+        let mut records: Vec<Arc<Job>> = Vec::new();
+        let read = shelf.history(&query, &mut |job| {
+            // A job that is written to the history and not yet forgotten is in both; the live one counts.
+            if admits(&job) && !state.jobs.contains_key(&job.id) {
+                records.push(Arc::new(job));
+            }
+            if sender.is_closed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        if let Err(error) = read {
+            let _ = sender.blocking_send(Err(Status::internal(format!("the history can't be read: {error}"))));
+            return;
+        }
         let live = candidates(&state, &filter).filter(|j| admits(j)).cloned();
         records.extend(live);
         records.sort_by_key(|j| (j.submitted, j.array_id().unwrap_or(j.id), j.id, j.attempt));
-        records.dedup_by(|later, earlier| later.id == earlier.id && later.attempt == earlier.attempt);
         let nobody = Remarks::default();
         let remarks = published.remarks();
         let empty = State::default();

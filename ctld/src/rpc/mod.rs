@@ -7,6 +7,8 @@ mod lists;
 mod submit;
 
 use crate::context::Context;
+
+pub use admin::apply_config_file;
 use prost::Message;
 use sluice_engine::Reject;
 use sluice_proto::convert::ConvertError;

@@ -303,9 +303,9 @@ fn scan(path: &Path, number: u32, newest: bool, index: &mut HashMap<BlobId, Entr
         // The end; or entries that a crash cut short, which may have lost the first of them and kept a later one.
         let mut rest = vec![0; (size - at) as usize];
         file.read_exact_at(&mut rest, at).map_err(io)?;
-        if rest.iter().any(|b| *b != 0) {
-            tracing::warn!(file = %path.display(), offset = at, "an entry cut short by a crash or damaged is skipped");
-        }
+        let Some(last) = rest.iter().rposition(|b| *b != 0) else { break };
+        tracing::warn!(file = %path.display(), offset = at, "an entry cut short by a crash or damaged is skipped");
+        rest.truncate(last + 1 + HEADER);
         match rest.windows(HEADER).position(|w| w.iter().any(|b| *b != 0) && parse_header(w).is_some()) {
             Some(skip) if skip > 0 => at += skip as u64,
             _ => break,

@@ -19,7 +19,7 @@ mod memory;
 mod snapshot;
 mod space;
 
-pub use file_store::{FileStore, StoreOptions};
+pub use file_store::{FileStore, Opened, StoreOptions};
 pub use history::HistoryQuery;
 pub use memory::MemoryStore;
 
