@@ -131,3 +131,47 @@ impl fmt::Display for Constraint {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(text: &str, features: &[&str]) -> bool {
+        parse(text).unwrap().matches(features)
+    }
+
+    #[test]
+    fn and_or_and_parentheses_decide_by_the_nodes_features() {
+        assert!(matches("intel", &["intel", "ib"]));
+        assert!(!matches("intel&ib", &["intel"]));
+        assert!(matches("intel,ib", &["intel", "ib"]));
+        assert!(matches("intel|amd", &["amd"]));
+        assert!(!matches("(intel|amd)&gpu", &["amd"]));
+        assert!(matches("(intel|amd)&gpu", &["amd", "gpu"]));
+        assert!(matches("a&b|c", &["c"]));
+        assert!(matches(" a & ( b | c ) ", &["a", "c"]));
+    }
+
+    #[test]
+    fn what_is_printed_reads_back_equal() {
+        for text in ["a", "a&b", "a|b&c", "(a|b)&c", "((a))", "a&(b&c)", "(a|b)|c"] {
+            let c = parse(text).unwrap();
+            assert_eq!(parse(&c.to_string()).unwrap(), c, "{text}");
+        }
+        assert_eq!(parse("(a|b)&c").unwrap().features(), ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn counts_and_matching_or_are_refused_by_name() {
+        assert!(parse("graphics*4").unwrap_err().allowed.contains("feature*count"));
+        assert!(parse("[rack1|rack2]").unwrap_err().allowed.contains("[a|b]"));
+    }
+
+    #[test]
+    fn broken_expressions_are_errors_however_deep() {
+        let deep = "(".repeat(50_000);
+        for bad in ["", "&", "a&", "|a", "a||b", "(a", "a)", "()", "a b", "a;b", &deep] {
+            assert!(parse(bad).is_err(), "{bad:.20}");
+        }
+    }
+}

@@ -178,3 +178,61 @@ impl Dependency {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_is_read_and_printed() {
+        for (text, same) in [
+            ("afterok:20:21,afterany:23", "afterok:20,afterok:21,afterany:23"),
+            ("afterok:20:21?afterany:23", "afterok:20?afterok:21?afterany:23"),
+            ("after:1+5", "after:1+5"),
+            ("after:1+5:2", "after:1+5,after:2"),
+            ("afternotok:7_3", "afternotok:7_3"),
+            ("aftercorr:7_*", "aftercorr:7"),
+            ("singleton", "singleton"),
+            ("20", "afterany:20"),
+            ("singleton,afterok:2", "singleton,afterok:2"),
+        ] {
+            let d = parse(text).unwrap();
+            assert_eq!(d.to_string(), same);
+            assert_eq!(parse(same).unwrap(), d);
+        }
+    }
+
+    #[test]
+    fn states_follow_each_term_as_in_scontrol_show_job() {
+        let d = parse("afterok:12:13,singleton").unwrap();
+        let text = d.with_states(|t| if t.target.is_some_and(|t| t.job.0 == 13) { "failed" } else { "unfulfilled" });
+        assert_eq!(text, "afterok:12(unfulfilled),afterok:13(failed),singleton(unfulfilled)");
+    }
+
+    #[test]
+    fn what_can_not_be_meant_is_refused() {
+        let many = format!("afterok{}", ":1".repeat(20_000));
+        for bad in [
+            "",
+            "afterok",
+            "afterok:",
+            "afterok:0",
+            "afterok:x",
+            "afterok:1,",
+            "afterok:1?singleton,after:2",
+            "foo:1",
+            "afterok:1+5",
+            "after:1+",
+            "afterok:99999999999",
+            "afterok:-1",
+            "afterok:1_x",
+            "afterburstbuffer:1",
+            "expand:1",
+            "singleton:1",
+            &many,
+        ] {
+            assert!(parse(bad).is_err(), "{bad:.40}");
+        }
+        assert!(parse("expand:1").unwrap_err().to_string().contains("'expand' is not supported"));
+    }
+}

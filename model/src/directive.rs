@@ -131,3 +131,69 @@ fn words(text: &[u8]) -> Result<Vec<Vec<u8>>, char> {
     out.extend(word);
     Ok(out)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words_of(body: &str) -> Vec<String> {
+        let script = format!("#!/bin/sh\n{body}\n");
+        let words = parse(script.as_bytes(), "SBATCH").unwrap();
+        words.into_iter().map(|w| String::from_utf8(w).unwrap()).collect()
+    }
+
+    #[test]
+    fn quotes_backslashes_and_comments_are_read_as_sbatch_reads_them() {
+        for (body, words) in [
+            (r#"#SBATCH --comment="x y" -c3"#, vec!["--comment=x y", "-c3"]),
+            (r"#SBATCH --job-name=a\ b -c 3", vec!["--job-name=a b", "-c", "3"]),
+            (r#"#SBATCH --comment="x \" y" -c3"#, vec![r#"--comment=x " y"#, "-c3"]),
+            (r#"#SBATCH --comment='x \" y'"#, vec![r#"--comment=x " y"#]),
+            (r"#SBATCH --comment=a\nb", vec!["--comment=anb"]),
+            (r"#SBATCH --comment=a\#b", vec!["--comment=a#b"]),
+            ("#SBATCH --comment=a#b -c3", vec!["--comment=a"]),
+            ("#SBATCH --comment='x # y' # -n3", vec!["--comment=x # y"]),
+            (r#"#SBATCH --comment=a"b c"d"#, vec!["--comment=ab cd"]),
+            (r#"#SBATCH --comment="" ''"#, vec!["--comment=", ""]),
+            ("#SBATCH --comment=ab\\", vec!["--comment=ab"]),
+            ("#SBATCH\t-c2\n#SBATCH--nice=3", vec!["-c2", "--nice=3"]),
+            ("#SBATCH   ", vec![]),
+        ] {
+            assert_eq!(words_of(body), words, "{body}");
+        }
+    }
+
+    #[test]
+    fn directives_end_at_the_first_command() {
+        let body = " #SBATCH -n2\n# SBATCH -n3\n##SBATCH -n3\n#PBS -N x\n#sbatch -n3\n\n  \n\t#\n#SBATCH --mem=3\n: x\n#SBATCH -n4";
+        assert_eq!(words_of(body), ["--mem=3"]);
+    }
+
+    #[test]
+    fn lines_are_counted_and_bytes_kept() {
+        let found = parse_lines(b"#!/bin/sh\n\n#SBATCH -J \xff\xfe\n", "SBATCH").unwrap();
+        assert_eq!(found, [Directive { line: 3, words: vec![b"-J".to_vec(), b"\xff\xfe".to_vec()] }]);
+    }
+
+    #[test]
+    fn open_quotes_dos_line_ends_and_nuls_are_errors() {
+        let e = parse(b"#!/bin/sh\n#SBATCH -J \"x\n", "SBATCH").unwrap_err();
+        assert!(e.to_string().contains("line 2") && e.to_string().contains("the quote \" is not closed"), "{e}");
+        assert!(parse(b"#!/bin/sh\r\n", "SBATCH").unwrap_err().to_string().contains("DOS line breaks"));
+        assert!(parse(b"#!/bin/sh\n\0", "SBATCH").unwrap_err().to_string().contains("NULL character"));
+    }
+
+    #[test]
+    fn what_is_no_script_is_told_apart() {
+        for (script, problem) in [
+            (&b""[..], ScriptProblem::Empty),
+            (b" \n\t\n", ScriptProblem::OnlyBlanks),
+            (b"echo hi\n", ScriptProblem::NoInterpreter),
+            (b"#!/bin/sh\r\n", ScriptProblem::DosLineBreaks),
+            (b"#!/bin/sh\na\0b", ScriptProblem::NulByte),
+        ] {
+            assert_eq!(check_script(script), Err(problem));
+        }
+        assert_eq!(check_script(b"#!/bin/sh\n"), Ok(()));
+    }
+}

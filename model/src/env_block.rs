@@ -95,3 +95,40 @@ pub fn retain(block: &mut Vec<u8>, mut keep: impl FnMut(&[u8]) -> bool) -> bool 
     *block = out;
     gone
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_are_built_found_replaced_and_removed_byte_for_byte() {
+        let mut b = build([("A", &b"1"[..]), ("B", b"x=y\xff"), ("C", b"")]);
+        assert_eq!(b, b"A=1\0B=x=y\xff\0C=\0");
+        assert_eq!(get(&b, b"B"), Some(&b"x=y\xff"[..]));
+        assert_eq!(get(&b, b"C"), Some(&b""[..]));
+        assert_eq!(get(&b, b"D"), None);
+        assert!(set(&mut b, b"A", b"2"));
+        assert!(set(&mut b, b"D", b"4"));
+        assert!(remove(&mut b, b"B"));
+        assert!(!remove(&mut b, b"B"));
+        assert_eq!(b, b"A=2\0C=\0D=4\0");
+    }
+
+    #[test]
+    fn what_no_process_could_hold_is_not_stored() {
+        let mut b = b"A=1\0".to_vec();
+        for (name, value) in [(&b""[..], &b"x"[..]), (b"A=B", b"x"), (b"A\0", b"x"), (b"A", b"x\0y"), (b"=", b"x")] {
+            assert!(!set(&mut b, name, value));
+        }
+        assert_eq!(b, b"A=1\0");
+    }
+
+    #[test]
+    fn odd_entries_are_passed_on_and_repeats_end_with_a_set() {
+        let mut b = b"noequals\0A=1\0=C:=x\0A=2".to_vec();
+        assert_eq!(get(&b, b"A"), Some(&b"1"[..]));
+        assert_eq!(get(&b, b"=C:"), Some(&b"x"[..]));
+        assert!(set(&mut b, b"A", b"3"));
+        assert_eq!(b, b"noequals\0A=3\0=C:=x\0");
+    }
+}

@@ -35,9 +35,9 @@ pub fn parse_gpus(text: &str, scope: GresScope) -> Result<Vec<GresRequest>, Pars
     for item in text.split(',') {
         let item = item.strip_prefix("gpu:").unwrap_or(item);
         let (kind, number) = match item.rsplit_once(':') {
-            Some((kind, n)) => (Some(word(kind).ok_or_else(fail)?), n),
-            None if item.starts_with(|c: char| c.is_ascii_digit()) => (None, item),
-            None => (Some(word(item).ok_or_else(fail)?), "1"),
+            Some((kind, n)) => (Some(kind_word(kind).ok_or_else(fail)?), n),
+            None if count(item).is_some() => (None, item),
+            None => (Some(lone_kind(item).ok_or_else(fail)?), "1"),
         };
         let count = count(number).ok_or_else(fail)?;
         add(&mut out, GresRequest { name: "gpu".into(), kind, count, scope }).ok_or_else(fail)?;
@@ -72,17 +72,28 @@ fn parse_item(item: &str) -> Option<(String, Option<String>, u64)> {
     let parts: Vec<&str> = item.split(':').collect();
     match (explicit, &parts[..]) {
         (_, [name]) => Some((word(name)?, None, explicit.unwrap_or(1))),
-        (None, [name, n]) if n.starts_with(|c: char| c.is_ascii_digit()) => Some((word(name)?, None, count(n)?)),
-        (_, [name, kind]) => Some((word(name)?, Some(word(kind)?), explicit.unwrap_or(1))),
-        (None, [name, kind, n]) => Some((word(name)?, Some(word(kind)?), count(n)?)),
+        (None, [name, n]) if count(n).is_some() => Some((word(name)?, None, count(n)?)),
+        (None, [name, kind]) => Some((word(name)?, Some(lone_kind(kind)?), 1)),
+        (Some(n), [name, kind]) => Some((word(name)?, Some(kind_word(kind)?), n)),
+        (None, [name, kind, n]) => Some((word(name)?, Some(kind_word(kind)?), count(n)?)),
         _ => None,
     }
 }
 
-/// A name or type: letters first, then letters, digits and `_ - .`.
+/// A name: a letter or `_`, then letters, digits and `_ - .`.
 fn word(text: &str) -> Option<String> {
-    let ok = text.len() <= 64
-        && text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+    kind_word(text).filter(|t| !t.starts_with(|c: char| !c.is_ascii_alphabetic() && c != '_'))
+}
+
+/// A type without a count after it: where it begins with a digit, only a dot (`1g.5gb`) tells it from a broken count.
+fn lone_kind(text: &str) -> Option<String> {
+    kind_word(text).filter(|t| !t.starts_with(|c: char| c.is_ascii_digit()) || t.contains('.'))
+}
+
+/// A type: like a name, but may begin with a digit (`3090`, `1g.5gb`).
+fn kind_word(text: &str) -> Option<String> {
+    let ok = (1..=64).contains(&text.len())
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'));
     ok.then(|| text.to_owned())
 }
@@ -123,4 +134,57 @@ fn write_item(f: &mut fmt::Formatter<'_>, name: &str, kind: Option<&str>, count:
 /// `gpu:2,shard:4`; empty for none.
 pub fn format_gres(items: &[impl fmt::Display]) -> String {
     items.iter().map(|i| i.to_string()).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gres(text: &str) -> String {
+        format_gres(&parse_gres(text, GresScope::Node).unwrap())
+    }
+
+    #[test]
+    fn names_types_and_counts_are_read_in_every_form() {
+        for (text, same) in [
+            ("gpu", "gpu:1"),
+            ("gpu:2", "gpu:2"),
+            ("gpu:a100", "gpu:a100:1"),
+            ("gpu:a100:2,shard:4", "gpu:a100:2,shard:4"),
+            ("gres:gpu:2", "gpu:2"),
+            ("gres/gpu=2", "gpu:2"),
+            ("gpu:a100=2", "gpu:a100:2"),
+            ("gpu:1g.5gb:2", "gpu:1g.5gb:2"),
+            ("gpu:1g.5gb", "gpu:1g.5gb:1"),
+            ("gpu:3090:1", "gpu:3090:1"),
+            ("craynetwork:1K", "craynetwork:1024"),
+            ("gpu:1,gpu:1", "gpu:2"),
+            ("none", ""),
+            ("gpu:0", ""),
+        ] {
+            assert_eq!(gres(text), same, "{text}");
+        }
+    }
+
+    #[test]
+    fn gpu_options_leave_the_name_out() {
+        let gpus = |t| format_gres(&parse_gpus(t, GresScope::Job).unwrap());
+        assert_eq!(gpus("2"), "gpu:2");
+        assert_eq!(gpus("a100:2,v100:1"), "gpu:a100:2,gpu:v100:1");
+        assert_eq!(gpus("a100"), "gpu:a100:1");
+        assert_eq!(gpus("gpu:3"), "gpu:3");
+    }
+
+    #[test]
+    fn broken_and_absurd_counts_are_refused() {
+        for bad in
+            ["", "gpu:", "gpu:-1", ":2", "gpu:a:b:c", "gpu:1e9", "gpu::2", "gpu:99999999999999999999", "gpu,", "g pu:1"]
+        {
+            assert!(parse_gres(bad, GresScope::Node).is_err(), "{bad}");
+        }
+        for bad in ["", "-1", "1e9", "a100:-1", "a100:", "1,"] {
+            assert!(parse_gpus(bad, GresScope::Job).is_err(), "{bad}");
+        }
+        assert!(parse_gres_spec("gpu:1,gpu:2").is_err());
+    }
 }

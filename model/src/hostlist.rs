@@ -171,3 +171,77 @@ fn fold_numbers(group: &[(&str, u64)]) -> String {
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_expand_as_scontrol_show_hostnames_does() {
+        for (text, names) in [
+            ("node[0-3,7]", "node0 node1 node2 node3 node7"),
+            ("n[08-11]", "n08 n09 n10 n11"),
+            ("n[001-3]", "n001 n002 n003"),
+            ("n[1-2]x[3-4]", "n1x3 n1x4 n2x3 n2x4"),
+            ("node[3,1,2]", "node3 node1 node2"),
+            ("a,b,a", "a b a"),
+            (" a, b\tc\n", "a b c"),
+            ("n[1-2]-ib", "n1-ib n2-ib"),
+            ("", ""),
+        ] {
+            assert_eq!(expand(text).unwrap().join(" "), names, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn lists_fold_as_scontrol_show_hostlist_does() {
+        for (names, text) in [
+            ("a b a", "a,b,a"),
+            ("node3 node1 node2", "node[3,1-2]"),
+            ("n1 n2 n3 n01 n02", "n[1-3,01-02]"),
+            ("n1x3 n1x4 n2x3 n2x4", "n1x[3-4],n2x[3-4]"),
+            ("10.0.0.1 10.0.0.2", "10.0.0.[1-2]"),
+            ("n09 n10 n11", "n[09-11]"),
+            ("n098 n99 n100", "n[098,99-100]"),
+            ("n1 m1 n2", "n1,m1,n2"),
+            ("n1 n1 n2", "n[1,1-2]"),
+            ("n00 n01 n2", "n[00-01,2]"),
+        ] {
+            assert_eq!(fold(&names.split(' ').collect::<Vec<_>>()), text, "{names}");
+        }
+        assert_eq!(fold(&[] as &[&str]), "");
+    }
+
+    #[test]
+    fn malformed_and_absurd_lists_are_refused_and_named() {
+        let long = format!("n[{}]", "9".repeat(100_000));
+        let many = "n[0-1],".repeat(40_000);
+        let (deep, wide) = ("[".repeat(100_000), "n[0-9][0-9][0-9][0-9][0-9]");
+        for bad in [
+            "n[1-3",
+            "n1]",
+            "n[]",
+            "n[3-1]",
+            "n[1-5:2]",
+            "n[a-b]",
+            "n[-1]",
+            "n[[1]]",
+            "n[1,]",
+            "node[0-99999999]",
+            wide,
+            "n[0-99999999999999999999]",
+            "a b$c",
+            "a/b",
+            "ä",
+            &long,
+            &many,
+            &deep,
+        ] {
+            let e = expand(bad).expect_err(bad);
+            assert_eq!(e.what, "host list");
+        }
+        assert!(expand("n[0-65535]").is_ok());
+        assert!(expand("n[0-65536]").is_err());
+        assert!(expand("n[0-65535],m").is_err());
+    }
+}

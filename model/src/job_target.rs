@@ -93,3 +93,61 @@ impl fmt::Display for JobTarget {
         self.step.map_or(Ok(()), |s| write!(f, ".{s}"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_tasks_and_steps_are_read_and_printed() {
+        for (text, same) in [
+            ("12", "12"),
+            ("12_3", "12_3"),
+            ("12_[1-4,7]", "12_[1-4,7]"),
+            ("12_[2-5%2]", "12_[2-5]"),
+            ("12_*", "12"),
+            ("12.0", "12.0"),
+            ("12.batch", "12.batch"),
+            ("12_3.0", "12_3.0"),
+            ("12.Extern", "12.extern"),
+        ] {
+            let t = parse(text).unwrap();
+            assert_eq!(t.to_string(), same);
+            assert_eq!(parse(same).unwrap(), t);
+        }
+        assert_eq!(parse("12_3").unwrap().task(), Some(3));
+        assert_eq!(parse("12_[1-2]").unwrap().task(), None);
+    }
+
+    #[test]
+    fn lists_keep_brackets_together_and_drop_empty_parts() {
+        let list = parse_list("7,7,,12_[1,2].0, 9 ").unwrap();
+        assert_eq!(list.iter().map(ToString::to_string).collect::<Vec<_>>(), ["7", "7", "12_[1-2].0", "9"]);
+        assert!(parse_list("7,x").is_err());
+        assert!(parse_list("7,12_[1,2").is_err());
+        assert!(parse_list("]7,8[").is_err());
+        assert!(parse_list("").unwrap().is_empty());
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for bad in [
+            "",
+            "0",
+            "abc",
+            "-1",
+            "12_",
+            "12_1,2",
+            "12_[]",
+            "12.",
+            "12.x",
+            "12.4294967295",
+            "12_3_4",
+            "99999999999",
+            "1e3",
+            "12_[0-99999999999]",
+        ] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+}

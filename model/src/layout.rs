@@ -127,3 +127,46 @@ pub fn decompress(text: &str) -> Result<Vec<u32>, ParseError> {
     }
     Ok(out)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Distribution::*;
+
+    #[test]
+    fn block_puts_consecutive_ranks_together_as_evenly_as_room_allows() {
+        assert_eq!(tasks_per_node(3, &[4, 4], Block, false).unwrap(), [vec![0, 1], vec![2]]);
+        assert_eq!(tasks_per_node(4, &[2, 2, 2], Block, false).unwrap(), [vec![0, 1], vec![2], vec![3]]);
+        assert_eq!(tasks_per_node(5, &[1, 4], Block, false).unwrap(), [vec![0], vec![1, 2, 3, 4]]);
+        assert_eq!(tasks_per_node(1, &[4, 4], Block, false).unwrap(), [vec![0], vec![]]);
+    }
+
+    #[test]
+    fn cyclic_and_plane_deal_out_ranks() {
+        assert_eq!(tasks_per_node(5, &[4, 4], Cyclic, false).unwrap(), [vec![0, 2, 4], vec![1, 3]]);
+        assert_eq!(tasks_per_node(5, &[1, 4], Cyclic, false).unwrap(), [vec![0], vec![1, 2, 3, 4]]);
+        assert_eq!(tasks_per_node(10, &[8, 8], Plane(4), false).unwrap(), [vec![0, 1, 2, 3, 8, 9], vec![4, 5, 6, 7]]);
+        assert_eq!(arbitrary(&[1, 0, 1], 2).unwrap(), [vec![1], vec![0, 2]]);
+        assert_eq!(arbitrary(&[2], 2), None);
+    }
+
+    #[test]
+    fn too_many_tasks_need_overcommit() {
+        assert_eq!(tasks_per_node(5, &[2, 2], Block, false), None);
+        assert_eq!(counts(5, &[2, 2], true).unwrap(), [3, 2]);
+        assert_eq!(tasks_per_node(9, &[2, 2], Plane(2), true).unwrap().concat().len(), 9);
+        assert_eq!(counts(1, &[], true), None);
+        assert_eq!(counts(u32::MAX, &[1, u32::MAX], false).unwrap(), [1, u32::MAX - 1]);
+    }
+
+    #[test]
+    fn counts_are_compressed_as_in_slurms_variables() {
+        assert_eq!(compress(&[2, 2, 1]), "2(x2),1");
+        assert_eq!(compress(&[72, 72, 36]), "72(x2),36");
+        assert_eq!(compress(&[]), "");
+        assert_eq!(decompress("2(x2),1").unwrap(), [2, 2, 1]);
+        for bad in ["x", "2(x", "2(x0x)", "2(x99999999999)", "-1", "1,,2", "2(x1048576),1"] {
+            assert!(decompress(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -36,6 +36,9 @@ pub mod text;
 pub mod time;
 pub mod tres;
 
+#[cfg(test)]
+mod properties;
+
 pub use alloc::{Allocation, GresAlloc, NodeAlloc};
 pub use error::ParseError;
 pub use ids::{BlobId, JobId, NodeName, StepId, StepKey};

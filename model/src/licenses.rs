@@ -40,3 +40,19 @@ pub fn is_license_name(name: &str) -> bool {
 pub fn format(licenses: &BTreeMap<String, u32>) -> String {
     licenses.iter().map(|(n, c)| format!("{n}:{c}")).collect::<Vec<_>>().join(",")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_with_and_without_counts_are_read() {
+        assert_eq!(format(&parse("foo:4,bar").unwrap()), "bar:1,foo:4");
+        assert_eq!(format(&parse("nastran@slurmdb:12").unwrap()), "nastran@slurmdb:12");
+        assert_eq!(format(&parse("a=2,a:3").unwrap()), "a:5");
+        assert!(parse("none").unwrap().is_empty());
+        for bad in ["", ":3", "foo:", "foo:-1", "foo:x", "foo,", "a|b", "a b", "a:4294967295,a:1"] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+}

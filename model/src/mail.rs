@@ -41,3 +41,22 @@ pub fn format(bits: u32) -> String {
     let names: Vec<&str> = NAMES.iter().filter(|(_, b)| bits & b != 0).map(|(n, _)| *n).collect();
     if names.is_empty() { "NONE".into() } else { names.join(",") }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_read_in_any_case_and_printed_in_full() {
+        assert_eq!(parse("end,FAIL").unwrap(), bit::END | bit::FAIL);
+        assert_eq!(parse("ALL,TIME_LIMIT_90").unwrap(), ALL | bit::TIME_LIMIT_90);
+        assert_eq!(parse("NONE").unwrap(), 0);
+        assert_eq!(format(0), "NONE");
+        assert_eq!(format(ALL), "BEGIN,END,FAIL,REQUEUE,STAGE_OUT,INVALID_DEPEND");
+        for bits in 0..1 << 11 {
+            assert_eq!(parse(&format(bits)).unwrap(), bits);
+        }
+        assert!(parse("").is_err());
+        assert!(parse("SOMETIMES").unwrap_err().to_string().contains("TIME_LIMIT_80"));
+    }
+}

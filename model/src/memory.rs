@@ -41,3 +41,45 @@ pub fn format_memory_mb(mb: u64) -> String {
     }
     format!("{n}{}", unit.unwrap_or('P'))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_unit_of_the_manual_pages_is_read() {
+        for (text, mb) in [
+            ("287M", 287),
+            ("204MB", 204),
+            ("1g", 1024),
+            ("200K", 1),
+            ("1025k", 2),
+            ("64", 64),
+            ("2T", 2 << 20),
+            ("1P", 1 << 30),
+            ("0", 0),
+            ("4GiB", 4096),
+        ] {
+            assert_eq!(parse_memory_mb(text).unwrap(), mb, "{text}");
+        }
+    }
+
+    #[test]
+    fn negative_broken_and_huge_amounts_are_refused() {
+        let long = "9".repeat(100_000);
+        for bad in
+            ["-1", "1e9", "1.5G", "abc", "", "G", "5B", "5iB", "1 G", "99999999999999999999", "9999999999P", &long]
+        {
+            assert!(parse_memory_mb(bad).is_err(), "{bad:.20}");
+        }
+    }
+
+    #[test]
+    fn amounts_print_in_the_largest_exact_unit() {
+        for (mb, text) in
+            [(0, "0"), (64, "64M"), (128, "128M"), (2048, "2G"), (1536, "1536M"), (1 << 20, "1T"), (1 << 40, "1024P")]
+        {
+            assert_eq!(format_memory_mb(mb), text);
+        }
+    }
+}

@@ -40,3 +40,44 @@ impl fmt::Display for NodeCount {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_number_is_both_ends_and_suffixes_multiply() {
+        for (text, min, max) in
+            [("2", 2, 2), ("2-4", 2, 4), ("1k", 1024, 1024), ("1-2K", 1, 2048), ("1m", 1 << 20, 1 << 20)]
+        {
+            assert_eq!(parse(text).unwrap(), NodeCount { min, max: Some(max) }, "{text}");
+        }
+        assert_eq!(parse("2-4").unwrap().to_string(), "2-4");
+        assert_eq!(parse("2").unwrap().to_string(), "2");
+    }
+
+    #[test]
+    fn lists_zeros_and_overflows_are_refused() {
+        for bad in [
+            "",
+            "0",
+            "0-2",
+            "4-2",
+            "-1",
+            "2-",
+            "-",
+            "1,3",
+            "2-8:2",
+            "1000000k0",
+            "5000m",
+            "9999999999",
+            "1e9",
+            "k",
+            "1kk",
+            "ä",
+        ] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+        assert!(parse("1,3").unwrap_err().allowed.contains("not supported"));
+    }
+}

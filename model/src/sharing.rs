@@ -4,12 +4,10 @@ use crate::error::{ParseError, digits};
 use crate::request::{Distribution, Exclusive};
 use std::fmt;
 
-/// The value of `--exclusive[=user|mcs]`; None for the bare option. `mcs` is refused by name. `exact` is srun's own
-/// word for a step's CPUs and is not read here.
+/// The value of `--exclusive[=user]`; None for the bare option. `mcs` and `topo` are refused by name.
 pub fn parse_exclusive(value: Option<&str>) -> Result<Exclusive, ParseError> {
     match value.map(str::to_ascii_lowercase).as_deref() {
-        None | Some("" | "yes" | "true" | "node") => Ok(Exclusive::Node),
-        Some("no" | "false") => Ok(Exclusive::No),
+        None | Some("") => Ok(Exclusive::Node),
         Some("user") => Ok(Exclusive::User),
         Some("mcs" | "topo") => {
             Err(ParseError::new("exclusive", value.unwrap_or_default(), "'mcs' and 'topo' are not supported"))
@@ -87,4 +85,55 @@ pub fn parse_propagate(value: Option<&str>) -> Result<Vec<&'static str>, ParseEr
         }
     }
     Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distributions_give_their_first_level_and_keep_the_rest_as_text() {
+        use Distribution::*;
+        for (text, first, rest) in [
+            ("block", Some(Block), None),
+            ("cyclic", Some(Cyclic), None),
+            ("plane=4", Some(Plane(4)), None),
+            ("arbitrary", Some(Arbitrary), None),
+            ("block:cyclic", Some(Block), Some(":cyclic")),
+            ("*:block:fcyclic,NoPack", None, Some(":block:fcyclic,NoPack")),
+            ("Cyclic,Pack", Some(Cyclic), Some(",Pack")),
+        ] {
+            assert_eq!(parse_distribution(text).unwrap(), (first, rest.map(str::to_owned)), "{text}");
+        }
+        for bad in [
+            "",
+            "foo",
+            "plane",
+            "plane=0",
+            "plane=-1",
+            "block:foo",
+            "block:",
+            "block:block:block:block",
+            "block,x",
+            &"é".repeat(99),
+        ] {
+            assert!(parse_distribution(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn exclusive_takes_user_and_refuses_the_rest_by_name() {
+        assert_eq!(parse_exclusive(None).unwrap(), Exclusive::Node);
+        assert_eq!(parse_exclusive(Some("user")).unwrap(), Exclusive::User);
+        assert!(parse_exclusive(Some("mcs")).unwrap_err().allowed.contains("not supported"));
+        assert!(parse_exclusive(Some("foo")).is_err());
+    }
+
+    #[test]
+    fn limits_to_propagate_are_all_none_or_named() {
+        assert_eq!(parse_propagate(None).unwrap(), LIMIT_NAMES);
+        assert_eq!(parse_propagate(Some("stack,RLIMIT_CORE,STACK")).unwrap(), ["STACK", "CORE"]);
+        assert!(parse_propagate(Some("NONE")).unwrap().is_empty());
+        assert!(parse_propagate(Some("STUCK")).is_err());
+    }
 }

@@ -14,13 +14,17 @@ const MAX: u64 = 64;
 /// `--signal=USR1` without a time.
 const DEFAULT_BEFORE_SECS: u32 = 60;
 
-/// `USR1`, `SIGUSR1`, `usr1`, `10`.
+/// `USR1`, `SIGUSR1`, `usr1`, `10`, `SIG34`.
 pub fn parse_signal_name(text: &str) -> Option<u8> {
     if let Some(n) = digits(text, MAX) {
         return (n > 0).then_some(n as u8);
     }
     let upper = text.get(..text.len().min(16))?.to_ascii_uppercase();
     let bare = upper.strip_prefix("SIG").unwrap_or(&upper);
+    // `SIG34`, as `name` prints those without a name.
+    if let Some(n) = digits(bare, MAX) {
+        return (n > 0).then_some(n as u8);
+    }
     let bare = match bare {
         "IOT" => "ABRT",
         "CLD" => "CHLD",
@@ -74,4 +78,40 @@ pub fn format_signal_request(r: &SignalRequest) -> String {
         (true, true) => "RB:",
     };
     format!("{letters}{}@{}", name(r.signal), r.before_secs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_numbers_are_read_with_and_without_sig() {
+        for (text, n) in
+            [("USR1", 10), ("SIGUSR1", 10), ("sigterm", 15), ("10", 10), ("KILL", 9), ("64", 64), ("CLD", 17)]
+        {
+            assert_eq!(parse_signal_name(text), Some(n), "{text}");
+        }
+        for bad in ["", "0", "65", "-9", "FOO", "SIG", "ööööööööööööööööööööö", "99999999999999999999999"]
+        {
+            assert_eq!(parse_signal_name(bad), None, "{bad}");
+        }
+        assert_eq!((name(12).as_str(), name(34).as_str(), name(0).as_str()), ("USR2", "SIG34", "SIG0"));
+        assert!((1..=64).all(|n| parse_signal_name(&name(n)) == Some(n)));
+    }
+
+    #[test]
+    fn requests_are_read_in_every_form_of_the_manual_page() {
+        for (text, same) in [
+            ("USR2@90", "USR2@90"),
+            ("B:USR1", "B:USR1@60"),
+            ("R:10@0", "R:USR1@0"),
+            ("rb:TERM@65535", "RB:TERM@65535"),
+        ] {
+            let r = parse_signal_request(text).unwrap();
+            assert_eq!(format_signal_request(&r), same);
+        }
+        for bad in ["", "@90", "USR2@", "USR2@-1", "USR2@65536", "X:USR2", ":USR2", "B:", "B:B:USR1"] {
+            assert!(parse_signal_request(bad).is_err(), "{bad}");
+        }
+    }
 }

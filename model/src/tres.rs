@@ -132,3 +132,30 @@ pub fn parse_tres(text: &str) -> Result<Tres, ParseError> {
     }
     Ok(t)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_those_of_scontrol_and_of_sacct() {
+        let mut t = Tres { cpus: 2, memory_mb: 128, nodes: 2, billing: 2, ..Tres::default() };
+        assert_eq!(format_tres(&t), "cpu=2,mem=128M,node=2,billing=2");
+        t.add_gres("gpu", Some("a100"), 1);
+        t.add_gres("gpu", None, 2);
+        assert_eq!(format_tres(&t), "cpu=2,mem=128M,node=2,billing=2,gres/gpu=3,gres/gpu:a100=1");
+        assert_eq!(format_tres_sorted(&t), "billing=2,cpu=2,gres/gpu:a100=1,gres/gpu=3,mem=128M,node=2");
+        assert_eq!(parse_tres(&format_tres(&t)).unwrap(), t);
+        assert_eq!(format_tres(&Tres::default()), "");
+    }
+
+    #[test]
+    fn sums_add_every_part() {
+        let mut a = parse_tres("cpu=1,mem=1G,gres/gpu=1").unwrap();
+        a.merge(&parse_tres("cpu=2,node=1,license/matlab=3,gres/gpu=4").unwrap());
+        assert_eq!(format_tres(&a), "cpu=3,mem=1G,node=1,gres/gpu=5,license/matlab=3");
+        for bad in ["cpu", "cpu=", "cpu=-1", "foo=1", "gres/=1", "mem=x"] {
+            assert!(parse_tres(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -5,7 +5,7 @@ use crate::error::{ParseError, digits};
 use std::fmt;
 
 /// Members of runs with steps that one text may name, all together: bounds the cost of interleaved runs.
-const MAX_STRIDED: u64 = 16_000_000;
+const MAX_STRIDED: u64 = 8_000_000;
 
 impl IndexSet {
     /// `0-3,7,10-20:5`. Every index must be below `max`. Gives the set and the step written (the first one given; 1

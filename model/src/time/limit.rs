@@ -52,3 +52,66 @@ pub fn format_time_limit(limit: TimeLimit) -> String {
 pub fn format_time_limit_long(limit: TimeLimit) -> String {
     limit.duration().map_or_else(|| "UNLIMITED".into(), super::format_elapsed_long)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_of_the_manual_page_is_read() {
+        for (text, minutes) in [
+            ("30", 30),
+            ("0:120", 2),
+            ("0:30", 1),
+            ("10:00", 10),
+            ("00:05:00", 5),
+            ("0:3:0", 3),
+            ("1:00:01", 61),
+            ("1-0", 1440),
+            ("1-2:3", 1563),
+            ("1-0:0:0", 1440),
+            ("7-12:30:59", 10_831),
+        ] {
+            assert_eq!(parse_time_limit(text).unwrap(), TimeLimit::Minutes(minutes), "{text}");
+        }
+        for text in ["UNLIMITED", "infinite", "-1", "0", "0-0"] {
+            assert_eq!(parse_time_limit(text).unwrap(), TimeLimit::Unlimited, "{text}");
+        }
+    }
+
+    #[test]
+    fn broken_negative_and_huge_limits_are_refused() {
+        let long = "9".repeat(100_000);
+        for bad in [
+            "",
+            "xx",
+            "-5",
+            "1-",
+            "1:",
+            ":1",
+            "1:2:3:4",
+            "1-2:3:4:5",
+            "1e9",
+            "1.5",
+            " 5",
+            "1--1",
+            "99999999999",
+            "99999999999-0",
+            &long,
+        ] {
+            assert!(parse_time_limit(bad).is_err(), "{bad:.20}");
+        }
+    }
+
+    #[test]
+    fn limits_print_in_both_forms_and_read_back() {
+        for (minutes, short, long) in
+            [(10, "10:00", "00:10:00"), (60, "1:00:00", "01:00:00"), (1440, "1-00:00:00", "1-00:00:00")]
+        {
+            let limit = TimeLimit::Minutes(minutes);
+            assert_eq!((format_time_limit(limit).as_str(), format_time_limit_long(limit).as_str()), (short, long));
+            assert_eq!(parse_time_limit(short).unwrap(), limit);
+        }
+        assert_eq!(format_time_limit(TimeLimit::Unlimited), "UNLIMITED");
+    }
+}

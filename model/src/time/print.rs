@@ -39,3 +39,33 @@ pub fn format_time_with(t: Time, tz: &TimeZone, strftime: &str) -> String {
     jiff::fmt::strtime::format(strftime, &zoned)
         .unwrap_or_else(|_| zoned.datetime().strftime("%Y-%m-%dT%H:%M:%S").to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_print_as_in_squeue_and_in_sacct() {
+        for (secs, short, long) in [
+            (0, "0:00", "00:00:00"),
+            (12, "0:12", "00:00:12"),
+            (3661, "1:01:01", "01:01:01"),
+            (93_784, "1-02:03:04", "1-02:03:04"),
+        ] {
+            let d = Duration::from_secs(secs);
+            assert_eq!((format_elapsed(d).as_str(), format_elapsed_long(d).as_str()), (short, long));
+        }
+    }
+
+    #[test]
+    fn times_print_in_the_zone_given_and_never_panic() {
+        let tz = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
+        let t = Time::from_secs(1_796_029_184);
+        assert_eq!(format_time(t, &TimeZone::UTC), "2026-11-30T08:59:44");
+        assert_eq!(format_time(t, &tz), "2026-11-30T09:59:44");
+        assert_eq!(format_time_with(t, &tz, "%H:%M %d.%m.%y"), "09:59 30.11.26");
+        assert_eq!(format_time_with(t, &tz, "%!"), "2026-11-30T09:59:44");
+        assert_eq!(format_time(Time(i64::MAX), &tz), "Unknown");
+        assert_eq!(format_time(Time(i64::MIN), &tz), "Unknown");
+    }
+}

@@ -155,3 +155,99 @@ fn year(text: &str) -> Option<u64> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::format_time;
+    use super::*;
+
+    /// 2026-11-30T09:59:44 in a zone with summer time.
+    fn here() -> (Time, TimeZone) {
+        (Time::from_secs(1_796_029_184), TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap())
+    }
+
+    fn when(text: &str) -> String {
+        let (now, tz) = here();
+        format_time(parse_when(text, now, &tz).unwrap_or_else(|e| panic!("{e}")), &tz)
+    }
+
+    #[test]
+    fn times_to_come_are_read_in_every_form_of_the_manual_page() {
+        for (text, expected) in [
+            ("now", "2026-11-30T09:59:44"),
+            ("now+1hour", "2026-11-30T10:59:44"),
+            ("now+60", "2026-11-30T10:00:44"),
+            ("now + 2 days", "2026-12-02T09:59:44"),
+            ("now-1week", "2026-11-23T09:59:44"),
+            ("16:00", "2026-11-30T16:00:00"),
+            ("09:00", "2026-12-01T09:00:00"),
+            ("4:30PM", "2026-11-30T16:30:00"),
+            ("12:00am", "2026-12-01T00:00:00"),
+            ("12:15pm", "2026-11-30T12:15:00"),
+            ("midnight", "2026-12-01T00:00:00"),
+            ("noon", "2026-11-30T12:00:00"),
+            ("fika", "2026-11-30T15:00:00"),
+            ("teatime", "2026-11-30T16:00:00"),
+            ("today", "2026-11-30T00:00:00"),
+            ("tomorrow", "2026-12-01T00:00:00"),
+            ("1224", "2026-12-24T00:00:00"),
+            ("0301", "2027-03-01T00:00:00"),
+            ("12/24", "2026-12-24T00:00:00"),
+            ("122427", "2027-12-24T00:00:00"),
+            ("12/24/27", "2027-12-24T00:00:00"),
+            ("12.24.27-10:30", "2027-12-24T10:30:00"),
+            ("1130-10:30", "2026-11-30T10:30:00"),
+            ("2010-01-20T12:34:00", "2010-01-20T12:34:00"),
+            ("2030-07-20", "2030-07-20T00:00:00"),
+            ("2030-07-20T12:34", "2030-07-20T12:34:00"),
+            ("1970-01-01-01:00:01", "1970-01-01T01:00:01"),
+            ("uts1796029184", "2026-11-30T09:59:44"),
+        ] {
+            assert_eq!(when(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn times_gone_by_stay_today_and_this_year() {
+        let (now, tz) = here();
+        let past = |t| format_time(parse_when_past(t, now, &tz).unwrap(), &tz);
+        assert_eq!(past("09:00"), "2026-11-30T09:00:00");
+        assert_eq!(past("0301"), "2026-03-01T00:00:00");
+        assert_eq!(past("midnight"), "2026-11-30T00:00:00");
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let (now, tz) = here();
+        let long = "1".repeat(100_000);
+        for bad in [
+            "",
+            "xx",
+            "25:00",
+            "10:61",
+            "13:00PM",
+            "0:30PM",
+            "1332",
+            "02/30",
+            "2026-13-01",
+            "2026-02-30",
+            "now+",
+            "now+1fortnight",
+            "now*2",
+            "now+99999999999999",
+            "-1",
+            "1e9",
+            "uts",
+            "uts-5",
+            "uts99999999999999",
+            "2026-01-01T",
+            "T10:00",
+            "ünow",
+            "99999-01-01",
+            &long,
+        ] {
+            assert!(parse_when(bad, now, &tz).is_err(), "{bad:.30}");
+        }
+        assert!(parse_when("16:00", Time(i64::MAX), &tz).is_err());
+    }
+}
