@@ -52,8 +52,9 @@ fn read(root: &Table, problems: &mut Problems<'_>) -> ClusterConfig {
         top.problem("partition", "is missing: a cluster needs at least one [[partition]]");
     }
     top.finish();
-    let nodes = sections::nodes(&each_table(tables[0], "node", problems), problems);
-    let partitions = sections::partitions(&each_table(tables[1], "partition", problems), &nodes, problems);
+    let (nodes, complete) = sections::nodes(&each_table(tables[0], "node", problems), problems);
+    let declared = (&nodes[..], complete && !nodes.is_empty());
+    let partitions = sections::partitions(&each_table(tables[1], "partition", problems), declared, problems);
     let mut section = |wanted: &str| {
         let (key, item) = sections.iter().find(|(key, _)| *key == wanted)?;
         let item = (*item)?;

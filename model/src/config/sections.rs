@@ -16,8 +16,10 @@ type Found<'t> = (&'t dyn TableLike, Option<Range<usize>>);
 /// CPUs of one node at most.
 const MAX_CPUS: u32 = 65_536;
 
-pub(super) fn nodes(tables: &[Found<'_>], problems: &mut Problems<'_>) -> Vec<NodeSpec> {
+/// The nodes, and whether every section gave its names: if not, what partitions name can't be judged.
+pub(super) fn nodes(tables: &[Found<'_>], problems: &mut Problems<'_>) -> (Vec<NodeSpec>, bool) {
     let mut out = Vec::new();
+    let mut complete = true;
     let mut seen = BTreeSet::new();
     for (table, span) in tables {
         let label = table.get("name").and_then(|n| n.as_str()).unwrap_or("?");
@@ -27,7 +29,9 @@ pub(super) fn nodes(tables: &[Found<'_>], problems: &mut Problems<'_>) -> Vec<No
             format!("node {}", label.chars().take(60).collect::<String>()),
             problems,
         );
-        for node in node(&mut s) {
+        let nodes = node(&mut s);
+        complete &= !nodes.is_empty();
+        for node in nodes {
             if !seen.insert(node.name.clone()) {
                 s.problem("name", format!("node {} is declared twice", node.name));
             } else if out.len() == hostlist::MAX_HOSTS {
@@ -39,7 +43,7 @@ pub(super) fn nodes(tables: &[Found<'_>], problems: &mut Problems<'_>) -> Vec<No
         }
         s.finish();
     }
-    out
+    (out, complete)
 }
 
 /// All nodes of one section.
@@ -154,7 +158,11 @@ fn gres(s: &mut Section<'_, '_, '_>) -> Vec<GresSpec> {
     out
 }
 
-pub(super) fn partitions(tables: &[Found<'_>], nodes: &[NodeSpec], problems: &mut Problems<'_>) -> Vec<PartitionSpec> {
+pub(super) fn partitions(
+    tables: &[Found<'_>],
+    (nodes, complete): (&[NodeSpec], bool),
+    problems: &mut Problems<'_>,
+) -> Vec<PartitionSpec> {
     let known: BTreeSet<&NodeName> = nodes.iter().map(|n| &n.name).collect();
     let mut out: Vec<PartitionSpec> = Vec::new();
     let mut defaults: BTreeMap<String, ()> = BTreeMap::new();
@@ -162,7 +170,7 @@ pub(super) fn partitions(tables: &[Found<'_>], nodes: &[NodeSpec], problems: &mu
         let label = table.get("name").and_then(|n| n.as_str()).unwrap_or("?");
         let path = format!("partition {}", label.chars().take(60).collect::<String>());
         let mut s = Section::new(*table, span.clone(), path, problems);
-        let mut p = partition(&mut s, nodes, &known);
+        let mut p = partition(&mut s, nodes, complete.then_some(&known));
         if out.iter().any(|o| o.name == p.name) {
             s.problem("name", format!("partition {} is declared twice", p.name));
         }
@@ -189,7 +197,8 @@ pub(super) fn partitions(tables: &[Found<'_>], nodes: &[NodeSpec], problems: &mu
     out
 }
 
-fn partition(s: &mut Section<'_, '_, '_>, nodes: &[NodeSpec], known: &BTreeSet<&NodeName>) -> PartitionSpec {
+/// `known`: the nodes that may be named; None when that can't be said.
+fn partition(s: &mut Section<'_, '_, '_>, nodes: &[NodeSpec], known: Option<&BTreeSet<&NodeName>>) -> PartitionSpec {
     s.missing("name", "the partition's name");
     s.missing("nodes", "a host list, or \"ALL\"");
     let name = s.text("name").unwrap_or_default();
@@ -253,15 +262,22 @@ fn check_partition(s: &mut Section<'_, '_, '_>, p: &PartitionSpec) {
 }
 
 /// The nodes named, or all for "ALL", each once, all of them declared.
-fn partition_nodes(s: &mut Section<'_, '_, '_>, nodes: &[NodeSpec], known: &BTreeSet<&NodeName>) -> Vec<NodeName> {
+fn partition_nodes(
+    s: &mut Section<'_, '_, '_>,
+    nodes: &[NodeSpec],
+    known: Option<&BTreeSet<&NodeName>>,
+) -> Vec<NodeName> {
     let names = name_list(s, "nodes");
-    if names.len() == 1 && names[0].as_str().eq_ignore_ascii_case("ALL") && !known.contains(&names[0]) {
+    let declared = |n: &NodeName| known.is_none_or(|known| known.contains(n));
+    if let [all] = &names[..]
+        && all.as_str().eq_ignore_ascii_case("ALL")
+        && !nodes.iter().any(|n| n.name == *all)
+    {
         return nodes.iter().map(|n| n.name.clone()).collect();
     }
-    let unknown: Vec<&NodeName> = names.iter().filter(|n| !known.contains(n)).collect();
+    let unknown: Vec<&str> = names.iter().filter(|n| !declared(n)).map(NodeName::as_str).collect();
     if !unknown.is_empty() {
-        let list = hostlist::fold(&unknown.iter().map(|n| n.as_str()).collect::<Vec<_>>());
-        let shown: String = list.chars().take(200).collect();
+        let shown: String = hostlist::fold(&unknown).chars().take(200).collect();
         s.problem("nodes", format!("no [[node]] declares {shown}"));
     }
     let mut seen = BTreeSet::new();
