@@ -19,7 +19,7 @@ pub fn node_change_to_disk(change: &NodeChange) -> v1::DiskNodeChange {
         state,
         reason: reason.clone(),
         weight: *weight,
-        features: features.as_ref().map(strings),
+        features: features.as_ref().map(|list| strings(list)),
         comment: comment.clone(),
     }
 }
@@ -74,9 +74,9 @@ pub fn partition_change_to_disk(change: &PartitionChange) -> v1::DiskPartitionCh
         default: *default,
         hidden: *hidden,
         root_only: *root_only,
-        allow_groups: allow_groups.as_ref().map(strings),
-        allow_accounts: allow_accounts.as_ref().map(strings),
-        allow_qos: allow_qos.as_ref().map(strings),
+        allow_groups: allow_groups.as_ref().map(|list| strings(list)),
+        allow_accounts: allow_accounts.as_ref().map(|list| strings(list)),
+        allow_qos: allow_qos.as_ref().map(|list| strings(list)),
         nodes: nodes.as_ref().map(|nodes| v1::DiskStrings { items: names_to_disk(nodes) }),
         grace_secs: *grace_secs,
     }
@@ -102,6 +102,6 @@ pub fn partition_change_from_disk(change: v1::DiskPartitionChange) -> Result<Par
     })
 }
 
-fn strings(items: &Vec<String>) -> v1::DiskStrings {
-    v1::DiskStrings { items: items.clone() }
+fn strings(items: &[String]) -> v1::DiskStrings {
+    v1::DiskStrings { items: items.to_vec() }
 }

@@ -1,0 +1,661 @@
+//! One sample or more of every event, with no field left at its default where it can have another value.
+
+#![allow(dead_code, reason = "each test uses its part")]
+
+use sluice_engine::command::{NodeChange, NodeStateChange, PartitionChange};
+use sluice_engine::job::{AfterEnd, ArrayRole, Hold, Job, Outcome, PastRun, Phase, Run};
+use sluice_engine::node::NodeReason;
+use sluice_engine::{Event, node::Node};
+use sluice_model::config::{ClusterConfig, LimitsConfig, MailConfig, SchedulingConfig, SecurityConfig, TimingConfig};
+use sluice_model::dependency::{Dependency, DependencyKind, DependencyTarget, DependencyTerm};
+use sluice_model::index_set::IndexSet;
+use sluice_model::job::{ArraySpec, JobIo, JobKind, OpenMode, PropagatedLimit, SignalRequest};
+use sluice_model::node::{GresSpec, NodeFlags, NodeReport, NodeSpec};
+use sluice_model::partition::PartitionState;
+use sluice_model::request::{
+    Constraint, Distribution, Exclusive, GresRequest, GresScope, MemoryRequest, NodeCount, ResourceRequest,
+};
+use sluice_model::state::ExitStatus;
+use sluice_model::step::{StepRecord, Usage};
+use sluice_model::{
+    Allocation, BlobId, GresAlloc, JobId, JobSpec, JobState, NodeAlloc, NodeName, OsBytes, PartitionSpec, Reason,
+    StepId, StepKey, Time, TimeLimit,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// How many kinds of event there are.
+pub const KINDS: u32 = 28;
+
+/// A number for each kind: a new one does not compile until it has its number here, and a sample.
+pub fn kind(event: &Event) -> u32 {
+    match event {
+        Event::Configured { .. } => 0,
+        Event::JobSubmitted { .. } => 1,
+        Event::JobEligible { .. } => 2,
+        Event::DependencyChanged { .. } => 3,
+        Event::ArrayTasksEnded { .. } => 4,
+        Event::ArrayTaskSplit { .. } => 5,
+        Event::JobStarted { .. } => 6,
+        Event::AttemptConfirmed { .. } => 7,
+        Event::JobEnding { .. } => 8,
+        Event::JobKilled { .. } => 9,
+        Event::JobWarned { .. } => 10,
+        Event::JobMailed { .. } => 11,
+        Event::JobSuspended { .. } => 12,
+        Event::JobResumed { .. } => 13,
+        Event::JobCompleting { .. } => 14,
+        Event::NodeReleased { .. } => 15,
+        Event::JobEnded { .. } => 16,
+        Event::JobRequeued { .. } => 17,
+        Event::JobPriority { .. } => 18,
+        Event::JobUpdated { .. } => 19,
+        Event::StepChanged { .. } => 20,
+        Event::ArchiveOrdered { .. } => 21,
+        Event::JobsPurged { .. } => 22,
+        Event::NodeRegistered { .. } => 23,
+        Event::StaleGone { .. } => 24,
+        Event::NodeUpdated { .. } => 25,
+        Event::NodeHealth { .. } => 26,
+        Event::PartitionUpdated { .. } => 27,
+    }
+}
+
+const NOW: Time = Time(1_796_032_784_123);
+
+fn later(ms: i64) -> Time {
+    Time(NOW.0 + ms)
+}
+
+pub fn events() -> Vec<(&'static str, Event)> {
+    let job = JobId(4711);
+    let node = NodeName::new("node2");
+    vec![
+        ("configured", Event::Configured { config: Arc::new(config()) }),
+        ("submitted", Event::JobSubmitted { job: Box::new(pending_job()) }),
+        ("submitted_array", Event::JobSubmitted { job: Box::new(array_job()) }),
+        ("submitted_task_running", Event::JobSubmitted { job: Box::new(running_task()) }),
+        ("submitted_completing", Event::JobSubmitted { job: Box::new(completing_job()) }),
+        ("submitted_ended", Event::JobSubmitted { job: Box::new(ended_job()) }),
+        ("eligible", Event::JobEligible { job, at: Some(NOW) }),
+        ("not_eligible", Event::JobEligible { job, at: None }),
+        ("dependency", Event::DependencyChanged { job, waiting_on: Some(dependency()), failed: true }),
+        ("no_dependency", Event::DependencyChanged { job, waiting_on: None, failed: false }),
+        ("array_tasks_ended", Event::ArrayTasksEnded { array: job, indices: indices(), outcome: outcome(), at: NOW }),
+        ("array_task_split", Event::ArrayTaskSplit { array: job, index: 7, job: JobId(4720) }),
+        (
+            "started",
+            Event::JobStarted {
+                job: JobId(4713),
+                array: Some((job, 3)),
+                attempt: 2,
+                partition: "gpu".to_owned(),
+                allocation: Arc::new(allocation()),
+                time_limit: TimeLimit::Minutes(90),
+                backfilled: true,
+                at: NOW,
+            },
+        ),
+        (
+            "started_plain",
+            Event::JobStarted {
+                job,
+                array: None,
+                attempt: 0,
+                partition: "main".to_owned(),
+                allocation: Arc::new(allocation()),
+                time_limit: TimeLimit::Unlimited,
+                backfilled: false,
+                at: NOW,
+            },
+        ),
+        ("confirmed", Event::AttemptConfirmed { job, attempt: 2, node: node.clone() }),
+        (
+            "ending",
+            Event::JobEnding {
+                job,
+                outcome: outcome(),
+                kill_at: later(30_000),
+                then: AfterEnd::Requeue { hold: true },
+            },
+        ),
+        ("killed", Event::JobKilled { job }),
+        ("warned", Event::JobWarned { job }),
+        ("mailed", Event::JobMailed { job, what: 5 }),
+        ("suspended", Event::JobSuspended { job, at: NOW }),
+        ("resumed", Event::JobResumed { job, at: NOW }),
+        (
+            "completing",
+            Event::JobCompleting {
+                job,
+                outcome: outcome(),
+                at: NOW,
+                waiting_for: vec![node.clone(), NodeName::new("node1")],
+                then: AfterEnd::Finish,
+            },
+        ),
+        ("released", Event::NodeReleased { job, node: node.clone() }),
+        ("ended", Event::JobEnded { job, outcome: outcome(), at: NOW }),
+        (
+            "requeued",
+            Event::JobRequeued {
+                job,
+                attempt: 3,
+                not_before: Some(later(120_000)),
+                hold: Hold::Requeued(Reason::JobLaunchFailure),
+                at: NOW,
+            },
+        ),
+        ("held", Event::JobPriority { job, priority: 0, base_priority: 100, hold: Hold::User }),
+        ("held_by_admin", Event::JobPriority { job, priority: 0, base_priority: 100, hold: Hold::Admin }),
+        ("priority", Event::JobPriority { job, priority: 77, base_priority: 77, hold: Hold::No }),
+        (
+            "updated",
+            Event::JobUpdated {
+                job,
+                spec: Arc::new(spec()),
+                time_limit: TimeLimit::Minutes(5),
+                partitions: vec!["gpu".to_owned(), "main".to_owned()],
+                not_before: Some(NOW),
+                requeue: true,
+                comment: Some(OsBytes::new(b"caf\xe9")),
+                admin_comment: Some("looked at".to_owned()),
+                throttle: Some(4),
+            },
+        ),
+        ("step", Event::StepChanged { step: Arc::new(step(StepId::Numbered(3))) }),
+        ("step_running", Event::StepChanged { step: Arc::new(running_step()) }),
+        ("archive_ordered", Event::ArchiveOrdered { at: NOW }),
+        ("purged", Event::JobsPurged { jobs: vec![job, JobId(u32::MAX)] }),
+        (
+            "registered",
+            Event::NodeRegistered { node: node.clone(), report: Arc::new(report()), stale: vec![(job, 1)], at: NOW },
+        ),
+        ("stale_gone", Event::StaleGone { node: node.clone(), job, attempt: 1 }),
+        ("node_updated", Event::NodeUpdated { node: node.clone(), change: node_change(), reason: Some(node_reason()) }),
+        (
+            "node_health",
+            Event::NodeHealth {
+                node: node.clone(),
+                not_responding: true,
+                down: true,
+                reason: Some(node_reason()),
+                at: NOW,
+            },
+        ),
+        ("partition_updated", Event::PartitionUpdated { name: "gpu".to_owned(), change: Box::new(partition_change()) }),
+        (
+            "partition_unlimited",
+            Event::PartitionUpdated {
+                name: "gpu".to_owned(),
+                change: Box::new(PartitionChange {
+                    default_time: Some(None),
+                    max_nodes: Some(None),
+                    ..PartitionChange::default()
+                }),
+            },
+        ),
+    ]
+}
+
+pub fn indices() -> IndexSet {
+    let mut set = IndexSet::range(2, 5);
+    set.insert(100);
+    set.union(&IndexSet::range_step(200, 212, 4))
+}
+
+pub fn dependency() -> Dependency {
+    let on = |kind, job, task| DependencyTerm { kind, target: Some(DependencyTarget { job: JobId(job), task }) };
+    Dependency {
+        any: true,
+        terms: vec![
+            on(DependencyKind::After { minutes: 5 }, 12, None),
+            on(DependencyKind::AfterAny, 13, Some(3)),
+            on(DependencyKind::AfterOk, 14, None),
+            on(DependencyKind::AfterNotOk, 15, None),
+            on(DependencyKind::AfterCorr, 16, None),
+            DependencyTerm { kind: DependencyKind::Singleton, target: None },
+        ],
+    }
+}
+
+pub fn request() -> ResourceRequest {
+    ResourceRequest {
+        nodes: Some(NodeCount { min: 2, max: Some(4) }),
+        ntasks: Some(8),
+        ntasks_per_node: Some(4),
+        cpus_per_task: Some(2),
+        min_cpus_per_node: Some(8),
+        memory: Some(MemoryRequest::PerCpu(1024)),
+        gres: vec![GresRequest {
+            name: "gpu".to_owned(),
+            kind: Some("a100".to_owned()),
+            count: 2,
+            scope: GresScope::Task,
+        }],
+        constraint: Some(Constraint::All(vec![
+            Constraint::Feature("intel".to_owned()),
+            Constraint::Any(vec![Constraint::Feature("a".to_owned()), Constraint::Feature("b".to_owned())]),
+        ])),
+        constraint_text: Some("intel&(a|b)".to_owned()),
+        node_list: vec![NodeName::new("node1")],
+        exclude: vec![NodeName::new("node9")],
+        exclusive: Exclusive::User,
+        oversubscribe: true,
+        overcommit: true,
+        contiguous: true,
+        tmp_disk_mb: 100,
+        distribution: Some(Distribution::Plane(4)),
+    }
+}
+
+pub fn spec() -> JobSpec {
+    JobSpec {
+        name: OsBytes::new(b"train\xff"),
+        kind: JobKind::Batch { script: BlobId([7; 32]), args: vec![OsBytes::from("-v"), OsBytes::new(b"\0\x01")] },
+        uid: 1000,
+        gid: 100,
+        user: "ada".to_owned(),
+        group: "users".to_owned(),
+        account: Some("physics".to_owned()),
+        qos: Some("normal".to_owned()),
+        wckey: Some("wc".to_owned()),
+        partitions: vec!["gpu".to_owned()],
+        request: request(),
+        time_limit: Some(TimeLimit::Minutes(90)),
+        time_min: Some(TimeLimit::Minutes(30)),
+        begin: Some(NOW),
+        deadline: Some(later(1_000_000)),
+        dependency: Some(dependency()),
+        array: Some(ArraySpec { indices: IndexSet::range_step(0, 12, 4), throttle: Some(2), step: 4 }),
+        hold: true,
+        priority: Some(12),
+        nice: -5,
+        requeue: Some(false),
+        kill_on_invalid_dep: Some(true),
+        signal: Some(SignalRequest { signal: 10, before_secs: 60, batch_shell: true, reservation: true }),
+        comment: Some(OsBytes::from("a comment")),
+        mail_type: 3,
+        mail_user: Some("ada@example.org".to_owned()),
+        reservation: Some("maint".to_owned()),
+        licenses: BTreeMap::from([("matlab".to_owned(), 2)]),
+        io: JobIo {
+            stdin: Some(OsBytes::from("/dev/null")),
+            stdout: Some(OsBytes::from("out-%j")),
+            stderr: Some(OsBytes::new(b"err-\xfe")),
+            open_mode: Some(OpenMode::Append),
+        },
+        work_dir: OsBytes::from("/home/ada"),
+        environment: BlobId([9; 32]),
+        get_user_env: true,
+        limits: vec![PropagatedLimit { name: "NOFILE".to_owned(), soft: u64::MAX }],
+        umask: 0o22,
+        submit_host: "login1".to_owned(),
+        submit_sid: 321,
+        submit_line: OsBytes::from("sbatch train.sh"),
+        command: Some(OsBytes::from("/home/ada/train.sh")),
+        immediate_secs: Some(30),
+        stored: BTreeMap::from([("core-spec".to_owned(), "1".to_owned())]),
+    }
+}
+
+/// What an ordinary job sets: everything optional is absent.
+pub fn plain_spec() -> JobSpec {
+    JobSpec {
+        name: OsBytes::from("wrap"),
+        kind: JobKind::Allocation,
+        uid: 0,
+        gid: 0,
+        user: "root".to_owned(),
+        group: "root".to_owned(),
+        account: None,
+        qos: None,
+        wckey: None,
+        partitions: Vec::new(),
+        request: ResourceRequest::default(),
+        time_limit: None,
+        time_min: None,
+        begin: None,
+        deadline: None,
+        dependency: None,
+        array: None,
+        hold: false,
+        priority: None,
+        nice: 0,
+        requeue: None,
+        kill_on_invalid_dep: None,
+        signal: None,
+        comment: None,
+        mail_type: 0,
+        mail_user: None,
+        reservation: None,
+        licenses: BTreeMap::new(),
+        io: JobIo::default(),
+        work_dir: OsBytes::from("/"),
+        environment: BlobId([0; 32]),
+        get_user_env: false,
+        limits: Vec::new(),
+        umask: 0,
+        submit_host: "login1".to_owned(),
+        submit_sid: 0,
+        submit_line: OsBytes::from("salloc"),
+        command: None,
+        immediate_secs: None,
+        stored: BTreeMap::new(),
+    }
+}
+
+pub fn pending_job() -> Job {
+    Job {
+        id: JobId(1),
+        spec: Arc::new(plain_spec()),
+        array: ArrayRole::None,
+        submitted: NOW,
+        eligible: None,
+        priority: 0,
+        base_priority: 0,
+        hold: Hold::No,
+        attempt: 0,
+        partitions: vec!["main".to_owned()],
+        partition: None,
+        time_limit: TimeLimit::Unlimited,
+        requeue: false,
+        not_before: None,
+        waiting_on: None,
+        dependency_failed: false,
+        comment: None,
+        admin_comment: None,
+        system_comment: None,
+        phase: Phase::Pending,
+        steps: imbl::OrdMap::new(),
+        past_runs: Vec::new(),
+    }
+}
+
+pub fn array_job() -> Job {
+    Job {
+        id: JobId(4711),
+        spec: Arc::new(spec()),
+        array: ArrayRole::Pending { indices: indices(), throttle: Some(2) },
+        submitted: NOW,
+        eligible: Some(later(1)),
+        priority: 12,
+        base_priority: 13,
+        hold: Hold::Requeued(Reason::JobHoldMaxRequeue),
+        attempt: 2,
+        partitions: vec!["gpu".to_owned(), "main".to_owned()],
+        partition: Some("gpu".to_owned()),
+        time_limit: TimeLimit::Minutes(90),
+        requeue: true,
+        not_before: Some(later(2)),
+        waiting_on: Some(dependency()),
+        dependency_failed: true,
+        comment: Some(OsBytes::new(b"\x80 comment")),
+        admin_comment: Some("admin".to_owned()),
+        system_comment: Some("system".to_owned()),
+        phase: Phase::Pending,
+        steps: imbl::OrdMap::new(),
+        past_runs: vec![Arc::new(PastRun { run: Some(run()), outcome: outcome(), ended: later(3), steps: steps() })],
+    }
+}
+
+pub fn running_task() -> Job {
+    Job {
+        id: JobId(4713),
+        array: ArrayRole::Task { array: JobId(4711), index: 0 },
+        phase: Phase::Running(run()),
+        steps: steps(),
+        hold: Hold::User,
+        ..array_job()
+    }
+}
+
+pub fn completing_job() -> Job {
+    Job {
+        phase: Phase::Completing {
+            run: run(),
+            outcome: outcome(),
+            ended: later(4),
+            waiting_for: vec![NodeName::new("node1")],
+            then: AfterEnd::Requeue { hold: false },
+        },
+        hold: Hold::Admin,
+        ..running_task()
+    }
+}
+
+pub fn ended_job() -> Job {
+    Job { phase: Phase::Ended { run: Some(run()), outcome: outcome(), ended: later(5) }, ..running_task() }
+}
+
+pub fn run() -> Run {
+    Run {
+        attempt: 2,
+        allocation: Arc::new(allocation()),
+        started: NOW,
+        confirmed: true,
+        confirmed_on: BTreeSet::from([NodeName::new("node1"), NodeName::new("node2")]),
+        suspended_since: Some(later(6)),
+        suspended_ms: 77,
+        warned: true,
+        kill_at: Some(later(7)),
+        ending: Some(outcome()),
+        then: AfterEnd::Requeue { hold: true },
+        backfilled: true,
+        mailed: 9,
+    }
+}
+
+pub fn allocation() -> Allocation {
+    let node = |name: &str, first: u32| NodeAlloc {
+        node: NodeName::new(name),
+        cpus: IndexSet::range(first, first + 3),
+        memory_mb: 4096,
+        gres: vec![GresAlloc { name: "gpu".to_owned(), kind: Some("a100".to_owned()), indices: IndexSet::single(1) }],
+        tasks: 4,
+    };
+    Allocation { nodes: vec![node("node1", 0), node("node2", 4)] }
+}
+
+pub fn outcome() -> Outcome {
+    Outcome {
+        state: JobState::Cancelled,
+        reason: Reason::NonZeroExitCode,
+        exit: ExitStatus { code: 3, signal: 15 },
+        derived_exit: ExitStatus { code: 255, signal: 9 },
+        by_uid: Some(0),
+        detail: Some("/home/ada: no such directory".to_owned()),
+    }
+}
+
+pub fn step(id: StepId) -> StepRecord {
+    StepRecord {
+        key: StepKey { job: JobId(4713), attempt: 2, step: id },
+        name: OsBytes::from("solve"),
+        nodes: vec![NodeName::new("node1"), NodeName::new("node2")],
+        tasks: 8,
+        cpus: 8,
+        memory_mb: 512,
+        gres: vec![GresSpec { name: "gpu".to_owned(), kind: Some("a100".to_owned()), count: 2 }],
+        start: NOW,
+        end: Some(later(8)),
+        state: JobState::OutOfMemory,
+        exit: ExitStatus { code: 1, signal: 9 },
+        usage: Usage {
+            user_cpu_us: 1,
+            system_cpu_us: 2,
+            max_rss_bytes: 3,
+            max_vmsize_bytes: 4,
+            major_faults: 5,
+            read_bytes: 6,
+            written_bytes: 7,
+        },
+        submit_line: OsBytes::from("srun solve"),
+        distribution: "Block".to_owned(),
+        srun_host: "node1".to_owned(),
+        srun_pid: 99,
+    }
+}
+
+pub fn running_step() -> StepRecord {
+    StepRecord {
+        end: None,
+        state: JobState::Running,
+        exit: ExitStatus::SUCCESS,
+        usage: Usage::default(),
+        ..step(StepId::Batch)
+    }
+}
+
+pub fn steps() -> imbl::OrdMap<StepId, Arc<StepRecord>> {
+    [StepId::Batch, StepId::Extern, StepId::Numbered(0)].into_iter().map(|id| (id, Arc::new(step(id)))).collect()
+}
+
+pub fn report() -> NodeReport {
+    NodeReport {
+        boot_id: "b7f3".to_owned(),
+        address: "127.0.0.1:7000".to_owned(),
+        hostname: "node2.example".to_owned(),
+        version: "0.1.0".to_owned(),
+        arch: "x86_64".to_owned(),
+        os: "Linux 6.1".to_owned(),
+        cpus: 8,
+        memory_mb: 16_000,
+        gres: vec![GresSpec { name: "gpu".to_owned(), kind: None, count: 4 }],
+        boot_time: 1_796_000_000,
+        daemon_start_time: 1_796_000_100,
+        missing_isolation: vec!["no cgroup".to_owned()],
+    }
+}
+
+pub fn node_reason() -> NodeReason {
+    NodeReason { text: "fan is broken".to_owned(), uid: 1000, at: NOW }
+}
+
+pub fn node_spec(name: &str) -> NodeSpec {
+    NodeSpec {
+        name: NodeName::new(name),
+        address: Some("10.0.0.2:7000".to_owned()),
+        sockets: 2,
+        cores_per_socket: 4,
+        threads_per_core: 1,
+        cpus: 8,
+        memory_mb: 16_000,
+        tmp_disk_mb: 1000,
+        gres: vec![GresSpec { name: "gpu".to_owned(), kind: Some("a100".to_owned()), count: 4 }],
+        features: vec!["intel".to_owned()],
+        weight: 5,
+    }
+}
+
+pub fn node(name: &str) -> Node {
+    Node {
+        spec: Arc::new(node_spec(name)),
+        flags: NodeFlags { down: true, drain: true, fail: true, unknown: true, not_responding: true },
+        reason: Some(node_reason()),
+        report: Some(Arc::new(report())),
+        jobs: BTreeSet::from([JobId(4713)]),
+        stale: BTreeSet::from([(JobId(3), 1)]),
+        silent_since: Some(later(9)),
+        last_busy: Some(later(10)),
+        registered: Some(later(11)),
+        comment: Some("rack 4".to_owned()),
+    }
+}
+
+pub fn partition() -> PartitionSpec {
+    PartitionSpec {
+        name: "gpu".to_owned(),
+        nodes: vec![NodeName::new("node1"), NodeName::new("node2")],
+        default: true,
+        max_time: TimeLimit::Minutes(1440),
+        default_time: Some(TimeLimit::Minutes(30)),
+        min_nodes: 1,
+        max_nodes: Some(2),
+        priority_tier: 3,
+        priority_job_factor: 4,
+        state: PartitionState::Drain,
+        allow_users: vec!["ada".to_owned()],
+        allow_groups: vec!["users".to_owned()],
+        allow_accounts: vec!["physics".to_owned()],
+        allow_qos: vec!["normal".to_owned()],
+        root_only: true,
+        hidden: true,
+        exclusive: true,
+        default_memory_per_cpu_mb: Some(100),
+        default_memory_per_node_mb: Some(200),
+        max_memory_per_node_mb: Some(300),
+        max_cpus_per_node: Some(6),
+        grace_secs: 10,
+    }
+}
+
+pub fn node_change() -> NodeChange {
+    NodeChange {
+        state: Some(NodeStateChange::Undrain),
+        reason: Some("repaired".to_owned()),
+        weight: Some(9),
+        features: Some(vec!["intel".to_owned(), "new".to_owned()]),
+        comment: Some("rack 5".to_owned()),
+    }
+}
+
+pub fn partition_change() -> PartitionChange {
+    PartitionChange {
+        state: Some(PartitionState::Inactive),
+        max_time: Some(TimeLimit::Unlimited),
+        default_time: Some(Some(TimeLimit::Minutes(10))),
+        min_nodes: Some(2),
+        max_nodes: Some(Some(3)),
+        priority_tier: Some(4),
+        priority_job_factor: Some(5),
+        default: Some(false),
+        hidden: Some(true),
+        root_only: Some(false),
+        allow_groups: Some(Vec::new()),
+        allow_accounts: Some(vec!["physics".to_owned()]),
+        allow_qos: Some(vec!["high".to_owned()]),
+        nodes: Some(vec![NodeName::new("node3")]),
+        grace_secs: Some(60),
+    }
+}
+
+pub fn config() -> ClusterConfig {
+    ClusterConfig {
+        cluster_name: "tiny".to_owned(),
+        nodes: vec![node_spec("node1"), node_spec("node2")],
+        partitions: vec![partition()],
+        scheduling: SchedulingConfig {
+            queue_depth: 500,
+            backfill: true,
+            default_memory_per_cpu_mb: Some(512),
+            default_memory_per_node_mb: Some(1024),
+            requeue: true,
+            kill_on_invalid_dependency: true,
+            enforce_partition_limits: true,
+        },
+        limits: LimitsConfig {
+            max_jobs: 200_000,
+            max_array_size: 4_000_001,
+            max_script_size: 4 << 20,
+            max_environment_size: 1 << 20,
+            max_requeue: 5,
+            first_job_id: 10,
+        },
+        timing: TimingConfig {
+            kill_wait_secs: 30,
+            min_job_age_secs: 300,
+            node_timeout_secs: 300,
+            heartbeat_secs: 10,
+            over_time_limit_minutes: 1,
+            requeue_delay_secs: 120,
+        },
+        security: SecurityConfig {
+            best_effort: true,
+            administrators: vec!["ada".to_owned()],
+            operators: vec!["bob".to_owned()],
+        },
+        mail: MailConfig { program: Some("/usr/bin/mail".to_owned()), domain: Some("example.org".to_owned()) },
+        licenses: BTreeMap::from([("matlab".to_owned(), 4)]),
+    }
+}
