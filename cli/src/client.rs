@@ -6,25 +6,21 @@
 
 use crate::client_config::{self, ClientConfig};
 use crate::error::CallError;
+use sluice_identity::client::{Authorized, Endpoint, Tokens};
 use sluice_proto::v1;
 use sluice_proto::v1::controller_client::ControllerClient;
 use std::future::Future;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use tonic::service::interceptor::InterceptedService;
-use tonic::transport::Channel;
-use tonic::{Request, Status};
+use tonic::Status;
 
-/// Messages have limits of our own, larger than tonic's 4 MiB: scripts, environments and long lists.
-pub const MAX_MESSAGE_BYTES: usize = 64 << 20;
 /// How long a command goes on trying to reach its controller (Slurm's MessageTimeout).
 pub const PATIENCE: Duration = Duration::from_secs(10);
 /// How long one answer may take.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(120);
-/// The metadata key that carries the caller's token.
-const TOKEN_KEY: &str = "sluice-token-bin";
 
 /// The controller's service as commands call it.
-pub type Controller = ControllerClient<InterceptedService<Channel, Credentials>>;
+pub type Controller = ControllerClient<Authorized>;
 
 /// Runs a command's async part on the one thread there is.
 pub fn block_on<F: Future>(future: F) -> F::Output {
@@ -34,27 +30,6 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
             crate::errln!("sluice: error: cannot start: {e}");
             std::process::exit(1);
         }
-    }
-}
-
-/// Puts the caller's token on each request. Without one (Unix socket) the kernel says who calls.
-#[derive(Clone, Default)]
-pub struct Credentials {
-    token: Option<tonic::metadata::MetadataValue<tonic::metadata::Binary>>,
-}
-
-impl Credentials {
-    pub fn new(token: Option<&[u8]>) -> Self {
-        Credentials { token: token.map(tonic::metadata::MetadataValue::from_bytes) }
-    }
-}
-
-impl tonic::service::Interceptor for Credentials {
-    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
-        if let Some(token) = &self.token {
-            request.metadata_mut().insert_bin(TOKEN_KEY, token.clone());
-        }
-        Ok(request)
     }
 }
 
@@ -71,14 +46,7 @@ pub enum Retry {
 pub struct Client {
     pub config: ClientConfig,
     patience: Duration,
-    link: Option<Link>,
-}
-
-struct Link {
-    channel: Channel,
-    credentials: Credentials,
-    /// When the token must be renewed; None without a token.
-    renew: Option<Instant>,
+    link: Option<Authorized>,
 }
 
 impl Client {
@@ -146,19 +114,13 @@ impl Client {
         .await
     }
 
-    /// The service, connected, with a token that is good for a while.
+    /// The service, connected.
     pub async fn controller(&mut self) -> Result<Controller, CallError> {
-        let stale = self.link.as_ref().is_none_or(|l| l.renew.is_some_and(|at| Instant::now() >= at));
-        if stale {
-            self.link = None;
-        }
         let link = match &mut self.link {
             Some(link) => link,
             none => none.insert(connect(&self.config).await?),
         };
-        Ok(ControllerClient::with_interceptor(link.channel.clone(), link.credentials.clone())
-            .max_decoding_message_size(MAX_MESSAGE_BYTES)
-            .max_encoding_message_size(MAX_MESSAGE_BYTES))
+        Ok(link.controller())
     }
 }
 
@@ -191,31 +153,53 @@ async fn gather(mut stream: tonic::Streaming<v1::JobList>) -> Result<v1::JobList
     Ok(all)
 }
 
-async fn connect(config: &ClientConfig) -> Result<Link, CallError> {
-    let unreachable = |problem: String| CallError::Unreachable { problem };
-    let Some(socket) = &config.socket else {
-        return Err(unreachable("this host has no socket of the controller".to_owned()));
+/// The controller's socket when it is on this host and answers, else TLS.
+async fn connect(config: &ClientConfig) -> Result<Authorized, CallError> {
+    let mut problem = String::new();
+    if let Some(socket) = &config.socket {
+        match Authorized::connect(&Endpoint::Unix(socket.clone()), Tokens::None).await {
+            Ok(link) => return Ok(link),
+            Err(e) => problem = e.to_string(),
+        }
+    }
+    let (Some(addr), Some(agent)) = (&config.controller, agent(config)) else {
+        return Err(CallError::Unreachable { problem });
     };
-    let channel = connect_unix(socket).await.map_err(|e| unreachable(format!("{}: {e}", socket.display())))?;
-    Ok(Link { channel, credentials: Credentials::default(), renew: None })
+    let endpoint = Endpoint::tls(addr, sluice_identity::CONTROLLER, &ca_pem(config)?);
+    let tokens = Tokens::Agent { socket: agent, audience: sluice_identity::CONTROLLER.to_owned() };
+    Authorized::connect(&endpoint, tokens).await.map_err(|e| match problem.is_empty() {
+        true => CallError::Unreachable { problem: e.to_string() },
+        false => CallError::Unreachable { problem: format!("{problem}; {e}") },
+    })
 }
 
-/// A channel over a Unix socket; the socket is open when this returns.
-pub async fn connect_unix(path: &std::path::Path) -> std::io::Result<Channel> {
-    let first = tokio::net::UnixStream::connect(path).await?;
-    let mut first = Some(first);
-    let connector = tower::service_fn(move |_: http::Uri| {
-        let stream = first.take();
-        async move {
-            // One stream, one channel: a broken one is replaced by a new channel, never silently reconnected.
-            stream
-                .map(hyper_util::rt::TokioIo::new)
-                .ok_or(std::io::ErrorKind::ConnectionRefused)
-                .map_err(std::io::Error::from)
+/// Who vouches for us: the host's agent, or inside a job the node daemon.
+fn agent(config: &ClientConfig) -> Option<PathBuf> {
+    let configured = config.agent.clone().filter(|path| path.exists());
+    configured.or_else(|| std::env::var_os("SLUICE_NODE_SOCKET").map(PathBuf::from)).or_else(|| config.agent.clone())
+}
+
+fn ca_pem(config: &ClientConfig) -> Result<String, CallError> {
+    let missing = |problem: String| CallError::BadConfig { path: config.path.clone(), problem };
+    let path = config.ca.as_ref().ok_or_else(|| missing("`ca` is needed for TLS".to_owned()))?;
+    std::fs::read_to_string(path).map_err(|e| missing(format!("ca = {}: {e}", path.display())))
+}
+
+/// A node daemon as srun and scancel call it.
+pub type NodeSteps = sluice_proto::v1::node_steps_client::NodeStepsClient<Authorized>;
+
+/// Connects to the daemon of a node: over its socket when this process runs in a job there, else over TLS.
+pub async fn connect_node(config: &ClientConfig, node: &str, address: &str) -> Result<NodeSteps, CallError> {
+    let here = std::env::var_os("SLURMD_NODENAME").is_some_and(|name| name == node);
+    if let Some(socket) = std::env::var_os("SLUICE_NODE_SOCKET").filter(|_| here) {
+        let endpoint = Endpoint::Unix(PathBuf::from(socket));
+        if let Ok(link) = Authorized::connect(&endpoint, Tokens::None).await {
+            return Ok(link.node_steps());
         }
-    });
-    tonic::transport::Endpoint::from_static("http://sluice.invalid")
-        .connect_with_connector(connector)
-        .await
-        .map_err(std::io::Error::other)
+    }
+    let problem = |e: String| CallError::Unreachable { problem: format!("node {node}: {e}") };
+    let socket = agent(config).ok_or_else(|| problem("no agent on this host".to_owned()))?;
+    let endpoint = Endpoint::tls(address, node, &ca_pem(config)?);
+    let tokens = Tokens::Agent { socket, audience: node.to_owned() };
+    Ok(Authorized::connect(&endpoint, tokens).await.map_err(|e| problem(e.to_string()))?.node_steps())
 }

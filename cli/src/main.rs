@@ -8,11 +8,15 @@
 mod client;
 mod client_config;
 mod commands;
+mod environ;
 mod error;
 mod getopt;
 mod help;
 mod local;
+mod options;
 mod out;
+mod settings;
+mod submit;
 mod render;
 mod view;
 mod viewing;

@@ -1,0 +1,149 @@
+//! Options that say which resources, how many, and where.
+
+use super::value::{memory, number};
+use super::{BadValue, Settings};
+use crate::options::Submitter;
+use sluice_model::request::{Distribution, Exclusive, GresScope, MemoryRequest};
+use sluice_model::{NodeName, gres, hostlist, node_count};
+
+/// Slurm's words for a GRES that can't be read.
+const BAD_GRES: &str = "Invalid generic resource (gres) specification";
+
+impl Settings {
+    /// False when the option is none of these.
+    pub(super) fn set_resource(&mut self, key: &'static str, text: &str, has_value: bool) -> Result<bool, BadValue> {
+        match key {
+            "nodes" => self.job.request.nodes = Some(self.nodes(text)?),
+            "ntasks" => self.job.request.ntasks = Some(number(key, text, 1)?),
+            "ntasks-per-node" => self.job.request.ntasks_per_node = nonzero(number(key, text, 0)?),
+            "cpus-per-task" => self.job.request.cpus_per_task = Some(number(key, text, 1)?),
+            "mincpus" => self.job.request.min_cpus_per_node = Some(number(key, text, 1)?),
+            "mem" => self.job.request.memory = Some(MemoryRequest::PerNode(memory(key, text)?)),
+            "mem-per-cpu" => self.job.request.memory = Some(MemoryRequest::PerCpu(memory(key, text)?)),
+            "mem-per-gpu" => self.job.request.memory = Some(MemoryRequest::PerGpu(memory(key, text)?)),
+            "tmp" => self.job.request.tmp_disk_mb = memory(key, text)?,
+            "gres" => self.set_gres(key, text, GresScope::Node)?,
+            "gpus" => self.set_gres(key, text, GresScope::Job)?,
+            "gpus-per-node" => self.set_gres(key, text, GresScope::Node)?,
+            "gpus-per-socket" => self.set_gres(key, text, GresScope::Socket)?,
+            "gpus-per-task" => self.set_gres(key, text, GresScope::Task)?,
+            "constraint" => self.set_constraint(text)?,
+            "nodelist" => self.job.request.node_list = self.hosts(key, text)?,
+            "exclude" => self.job.request.exclude = self.hosts(key, text)?,
+            "nodefile" => self.job.request.node_list = self.node_file(text)?,
+            "exclusive" => self.set_exclusive(text, has_value)?,
+            "oversubscribe" => self.job.request.oversubscribe = true,
+            "overcommit" => self.job.request.overcommit = true,
+            "contiguous" => self.job.request.contiguous = true,
+            "distribution" => self.job.request.distribution = distribution(text)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn nodes(&self, text: &str) -> Result<sluice_model::request::NodeCount, BadValue> {
+        if let Some((min, max)) = text.split_once('-')
+            && let (Ok(min), Ok(max)) = (min.parse::<u32>(), max.parse::<u32>())
+            && max < min
+        {
+            let line = format!("Maximum node count {max} is less than minimum node count {min}");
+            return Err(BadValue::line(255, line));
+        }
+        if text.parse::<u32>() == Ok(0) {
+            return Err(self.refused("Node count specification invalid", Some("--nodes=0: at least 1".to_owned())));
+        }
+        node_count::parse(text).map_err(|e| {
+            let shown: String = text.chars().take(120).collect();
+            let line = format!("\"{shown}\" is not a valid node count");
+            BadValue { lines: vec![e.named("--nodes").to_string(), line], code: 255 }
+        })
+    }
+
+    fn set_gres(&mut self, key: &'static str, text: &str, scope: GresScope) -> Result<(), BadValue> {
+        let parse = if key == "gres" { gres::parse_gres } else { gres::parse_gpus };
+        let list = parse(text, scope).map_err(|e| BadValue {
+            lines: vec![e.named(format!("--{key}")).to_string(), BAD_GRES.to_owned()],
+            code: 1,
+        })?;
+        self.gres.insert(key, list);
+        Ok(())
+    }
+
+    fn set_constraint(&mut self, text: &str) -> Result<(), BadValue> {
+        let constraint = sluice_model::constraint::parse(text)
+            .map_err(|e| self.refused("Invalid feature specification", Some(e.named("--constraint").to_string())))?;
+        self.job.request.constraint = Some(constraint);
+        self.job.request.constraint_text = Some(text.to_owned());
+        Ok(())
+    }
+
+    fn hosts(&self, key: &str, text: &str) -> Result<Vec<NodeName>, BadValue> {
+        // A value with a slash names a file (sbatch's manual page, --nodelist).
+        if text.contains('/') {
+            return self.node_file(text);
+        }
+        let names = hostlist::expand(text)
+            .map_err(|e| self.refused("Invalid node name specified", Some(e.named(format!("--{key}")).to_string())))?;
+        Ok(names.iter().map(NodeName::new).collect())
+    }
+
+    fn node_file(&self, path: &str) -> Result<Vec<NodeName>, BadValue> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|e| BadValue::line(1, format!("Could not open the file of nodes {path}: {e}")))?;
+        let names = text
+            .lines()
+            .map(|line| line.split('#').next().unwrap_or(""))
+            .flat_map(str::split_whitespace)
+            .collect::<Vec<_>>()
+            .join(",");
+        let names = hostlist::expand(&names)
+            .map_err(|e| self.refused("Invalid node name specified", Some(format!("{path}: {e}"))))?;
+        Ok(names.iter().map(NodeName::new).collect())
+    }
+
+    fn set_exclusive(&mut self, text: &str, has_value: bool) -> Result<(), BadValue> {
+        // For a step in a job, srun's --exclusive is about the job's own CPUs.
+        if self.command == Submitter::Srun {
+            self.client.step.exclusive = true;
+        }
+        self.job.request.exclusive = match (has_value, text.to_ascii_lowercase().as_str()) {
+            (false, _) | (true, "exclusive" | "node") => Exclusive::Node,
+            (true, "user") => Exclusive::User,
+            (true, "oversubscribe") => {
+                self.job.request.oversubscribe = true;
+                Exclusive::No
+            }
+            _ => return Err(BadValue::not_allowed("exclusive", text, "no value, or user")),
+        };
+        Ok(())
+    }
+}
+
+fn nonzero(n: u32) -> Option<u32> {
+    (n > 0).then_some(n)
+}
+
+/// `block`, `cyclic`, `plane=n`, `arbitrary`; parts after a colon or comma deal with sockets and cores.
+fn distribution(text: &str) -> Result<Option<Distribution>, BadValue> {
+    const ALLOWED: &str = "block, cyclic, plane=n or arbitrary, then :block, :cyclic, :fcyclic for sockets and cores";
+    let bad = || BadValue::not_allowed("distribution", text, ALLOWED);
+    let lower = text.to_ascii_lowercase();
+    let mut levels = lower.split(',').next().unwrap_or("").split(':');
+    let first = levels.next().unwrap_or("");
+    if levels.any(|l| !matches!(l, "block" | "cyclic" | "fcyclic" | "*")) {
+        return Err(bad());
+    }
+    if lower.split(',').skip(1).any(|flag| !matches!(flag, "pack" | "nopack")) {
+        return Err(bad());
+    }
+    Ok(Some(match first {
+        "block" => Distribution::Block,
+        "cyclic" => Distribution::Cyclic,
+        "arbitrary" => Distribution::Arbitrary,
+        "*" => return Ok(None),
+        plane => {
+            let size = plane.strip_prefix("plane=").ok_or_else(bad)?;
+            Distribution::Plane(size.parse().ok().filter(|n| *n > 0).ok_or_else(bad)?)
+        }
+    }))
+}
