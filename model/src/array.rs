@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn overflows_and_nonsense_are_refused_and_name_the_value() {
-        let long = "1,".repeat(50_000);
+        let long = "1;".repeat(50_000);
         for bad in [
             "",
             "-1",
@@ -76,6 +76,7 @@ mod tests {
             "1%",
             "1%-2",
             "%5",
+            ",",
             "1%99999999999",
             "0-3:99999999999",
             "1;2",

@@ -2,6 +2,7 @@
 
 use crate::error::{ParseError, digits};
 use crate::ids::JobId;
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// What one term waits for.
@@ -47,6 +48,7 @@ const ALLOWED: &str = "afterok, afternotok, afterany, aftercorr or after with :j
                        singleton, joined by , (all) or by ? (any)";
 
 /// `afterok:12:13,afterany:14_3`, `after:1+5?singleton`. A bare job id counts as `afterany` (the default type).
+/// What is said twice counts once.
 pub fn parse(text: &str) -> Result<Dependency, ParseError> {
     let fail = |allowed: &str| ParseError::new("dependency", text, allowed);
     let any = text.contains('?');
@@ -54,8 +56,9 @@ pub fn parse(text: &str) -> Result<Dependency, ParseError> {
         return Err(fail("either , or ? may join the parts, not both"));
     }
     let mut terms = Vec::new();
+    let mut seen = BTreeSet::new();
     for part in text.split(if any { '?' } else { ',' }) {
-        parse_part(part, &mut terms).map_err(|allowed| fail(&allowed))?;
+        parse_part(part, &mut seen, &mut terms).map_err(|allowed| fail(&allowed))?;
         if terms.len() > MAX_TERMS {
             return Err(fail(&format!("at most {MAX_TERMS} jobs may be named")));
         }
@@ -63,9 +66,12 @@ pub fn parse(text: &str) -> Result<Dependency, ParseError> {
     Ok(Dependency { any, terms })
 }
 
-fn parse_part(part: &str, terms: &mut Vec<DependencyTerm>) -> Result<(), String> {
+fn parse_part(part: &str, seen: &mut BTreeSet<DependencyTerm>, terms: &mut Vec<DependencyTerm>) -> Result<(), String> {
     if part == "singleton" {
-        terms.push(DependencyTerm { kind: DependencyKind::Singleton, target: None });
+        let term = DependencyTerm { kind: DependencyKind::Singleton, target: None };
+        if seen.insert(term) {
+            terms.push(term);
+        }
         return Ok(());
     }
     let (word, jobs) = match part.split_once(':') {
@@ -92,7 +98,10 @@ fn parse_part(part: &str, terms: &mut Vec<DependencyTerm>) -> Result<(), String>
             (Some(_), _) => return Err("+minutes goes with 'after' only".into()),
             (None, kind) => (job, kind),
         };
-        terms.push(DependencyTerm { kind, target: Some(parse_target(id).ok_or_else(bad)?) });
+        let term = DependencyTerm { kind, target: Some(parse_target(id).ok_or_else(bad)?) };
+        if seen.insert(term) {
+            terms.push(term);
+        }
     }
     Ok(())
 }
@@ -194,6 +203,7 @@ mod tests {
             ("aftercorr:7_*", "aftercorr:7"),
             ("singleton", "singleton"),
             ("20", "afterany:20"),
+            ("afterok:1:1,afterok:1", "afterok:1"),
             ("singleton,afterok:2", "singleton,afterok:2"),
         ] {
             let d = parse(text).unwrap();
@@ -211,7 +221,7 @@ mod tests {
 
     #[test]
     fn what_can_not_be_meant_is_refused() {
-        let many = format!("afterok{}", ":1".repeat(20_000));
+        let many = format!("afterok{}", (1..20_000).map(|n| format!(":{n}")).collect::<String>());
         for bad in [
             "",
             "afterok",

@@ -1,8 +1,8 @@
 //! File-name patterns of `--output`, `--error` and `--input`: `%j`, `%A_%a`, `%4t` … (sbatch's and srun's manual
 //! pages, "filename pattern").
 //!
-//! A backslash anywhere turns all replacement off and is itself dropped, as the manual pages' `\\` entry says. Bytes
-//! in, bytes out. Unknown letters stay as written.
+//! A backslash anywhere turns all replacement off (the manual pages' `\\` entry); each keeps the character after it and
+//! goes, as sbatch was seen to do: `x\%j` and `x\\%j` name `x%j` and `x\%j`. Bytes in, bytes out. Unknown letters stay.
 
 use crate::ids::StepId;
 
@@ -36,7 +36,9 @@ pub struct FilenameContext<'a> {
 /// The file's name. Relative names stay relative.
 pub fn expand(pattern: &[u8], c: &FilenameContext<'_>) -> Vec<u8> {
     if pattern.contains(&b'\\') {
-        return pattern.iter().copied().filter(|b| *b != b'\\').collect();
+        let mut bytes = pattern.iter().copied();
+        return std::iter::from_fn(|| bytes.next().and_then(|b| if b == b'\\' { bytes.next() } else { Some(b) }))
+            .collect();
     }
     let mut out = Vec::with_capacity(pattern.len() + 16);
     let mut rest = pattern;
@@ -151,6 +153,8 @@ mod tests {
     #[test]
     fn backslashes_turn_replacement_off_and_unknown_letters_stay() {
         assert_eq!(text("a\\%j", &step()), "a%j");
+        assert_eq!(text("x\\%j\\\\%x", &step()), "x%j\\%x");
+        assert_eq!(text("b%j\\", &step()), "b%j");
         assert_eq!(text("%q %", &step()), "%q %");
         assert_eq!(text("%5", &step()), "%5");
         assert_eq!(text("100%é", &step()), "100%é");

@@ -1,8 +1,10 @@
 //! Which task runs on which node of an allocation.
 //!
-//! Slurm's block distribution gives consecutive ranks to each node, with the counts as even as the nodes' room allows
-//! (`-N2 -n3`: ranks 0 and 1 on the first node, 2 on the second); cyclic deals ranks out one by one; plane deals them
-//! out in blocks (srun's manual page, `--distribution`).
+//! Slurm was seen to do it so. A *job* gets CPUs for one task on each node, then for as many as fit on the first, the
+//! second and so on (`packed`: `-N2 -n4` on nodes of 4 CPUs holds 3 and 1). A *step* spreads its tasks over what the job
+//! holds as evenly as it can (`counts`: 5 tasks on three whole nodes are 2, 2, 1), or packs them with `-m block,pack`.
+//! Block gives consecutive ranks to a node, cyclic deals them out one by one, plane in blocks (srun's manual page,
+//! `--distribution`).
 
 use crate::error::{ParseError, digits};
 use crate::request::Distribution;
@@ -14,6 +16,21 @@ pub fn counts(tasks: u32, room: &[u32], overcommit: bool) -> Option<Vec<u32>> {
     let mut left = deal(tasks, &mut got, |i| room[i]);
     if left > 0 && overcommit && !room.is_empty() {
         left = deal(left, &mut got, |_| u32::MAX);
+    }
+    (left == 0).then_some(got)
+}
+
+/// One task for each node, then the first node filled, then the second …: how a job's tasks lie on its nodes, and a
+/// step's with `pack`. With fewer tasks than nodes the last ones get none. None when `room` is too small.
+pub fn packed(tasks: u32, room: &[u32]) -> Option<Vec<u32>> {
+    let mut left = tasks;
+    let mut got = vec![0u32; room.len()];
+    for most in [1, u32::MAX] {
+        for (g, r) in got.iter_mut().zip(room) {
+            let n = r.min(&most).saturating_sub(*g).min(left);
+            *g += n;
+            left -= n;
+        }
     }
     (left == 0).then_some(got)
 }
@@ -139,6 +156,30 @@ mod tests {
         assert_eq!(tasks_per_node(4, &[2, 2, 2], Block, false).unwrap(), [vec![0, 1], vec![2], vec![3]]);
         assert_eq!(tasks_per_node(5, &[1, 4], Block, false).unwrap(), [vec![0], vec![1, 2, 3, 4]]);
         assert_eq!(tasks_per_node(1, &[4, 4], Block, false).unwrap(), [vec![0], vec![]]);
+    }
+
+    #[test]
+    fn a_job_packs_its_first_nodes_after_one_task_for_each() {
+        for (tasks, nodes, text) in
+            [(5, 2, "4,1"), (4, 2, "3,1"), (4, 3, "2,1(x2)"), (10, 3, "4(x2),2"), (2, 3, "1(x2),0")]
+        {
+            assert_eq!(compress(&packed(tasks, &vec![4; nodes]).unwrap()), text);
+        }
+        assert_eq!(packed(9, &[4, 4]), None);
+        assert_eq!(packed(u32::MAX, &[u32::MAX, 5]).unwrap(), [u32::MAX - 1, 1]);
+    }
+
+    #[test]
+    fn steps_lie_as_slurms_were_seen_to_lie_on_three_whole_nodes() {
+        let ranks = |n, d| tasks_per_node(n, &[4, 4, 4], d, false).unwrap();
+        assert_eq!(ranks(5, Block), [vec![0, 1], vec![2, 3], vec![4]]);
+        assert_eq!(ranks(5, Cyclic), [vec![0, 3], vec![1, 4], vec![2]]);
+        assert_eq!(ranks(10, Plane(2)), [vec![0, 1, 6, 7], vec![2, 3, 8, 9], vec![4, 5]]);
+        assert_eq!(ranks(10, Plane(3)), [vec![0, 1, 2, 9], vec![3, 4, 5], vec![6, 7, 8]]);
+        assert_eq!(ranks(12, Plane(8)), [vec![0, 1, 2, 3], vec![4, 5, 6, 7], vec![8, 9, 10, 11]]);
+        assert_eq!(compress(&counts(14, &[4, 4, 4], true).unwrap()), "5(x2),4");
+        // Of a job that holds 4 CPUs and 1: `srun -N2 -n5 -m cyclic`.
+        assert_eq!(tasks_per_node(5, &[4, 1], Cyclic, false).unwrap(), [vec![0, 2, 3, 4], vec![1]]);
     }
 
     #[test]

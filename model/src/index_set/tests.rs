@@ -25,6 +25,20 @@ fn steps_are_printed_and_read_back() {
 }
 
 #[test]
+fn array_lists_have_steps_where_squeue_prints_them() {
+    for (text, same) in [
+        ("0-98:2", "0-98:2"),
+        ("0,2,4,6,8,10,12", "0-12:2"),
+        ("0-8:2", "0,2,4,6,8"),
+        ("0-12:4,20", "0,4,8,12,20"),
+        ("0-3,8-20:4", "0-3,8,12,16,20"),
+        ("1,,2,", "1-2"),
+    ] {
+        assert_eq!(IndexSet::parse(text, 100).unwrap().0.array_text(), same, "{text}");
+    }
+}
+
+#[test]
 fn the_ends_of_the_number_range_are_members_like_any_other() {
     let mut s = IndexSet::range_step(u32::MAX - 8, u32::MAX, 4);
     assert_eq!(s.len(), 3);

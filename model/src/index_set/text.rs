@@ -9,13 +9,13 @@ const MAX_STRIDED: u64 = 8_000_000;
 
 impl IndexSet {
     /// `0-3,7,10-20:5`. Every index must be below `max`. Gives the set and the step written (the first one given; 1
-    /// when none). Indices given twice count once.
+    /// when none). Indices given twice count once; empty parts (`1,,2`) are dropped.
     pub fn parse(text: &str, max: u32) -> Result<(IndexSet, u32), ParseError> {
         let fail = |allowed: String| ParseError::new("index list", text, allowed);
         let mut step_given = None;
         let mut strided = 0u64;
         let mut sets = Vec::new();
-        for part in text.split(',') {
+        for part in text.split(',').filter(|p| !p.is_empty()) {
             let shown = || part.chars().take(40).collect::<String>();
             let (first, last, step) = parse_part(part)
                 .ok_or_else(|| fail(format!("'{}' is no index, range or range with a step (1-9:2)", shown())))?;
@@ -35,11 +35,23 @@ impl IndexSet {
             }
             sets.push(set);
         }
+        if sets.is_empty() {
+            return Err(fail("no index is named".into()));
+        }
         // Pairwise, so that many parts cost n log n.
         while sets.len() > 1 {
             sets = sets.chunks(2).map(|c| if let [a, b] = c { a.union(b) } else { c[0].clone() }).collect();
         }
         Ok((sets.pop().unwrap_or_default(), step_given.unwrap_or(1)))
+    }
+
+    /// squeue's form of an array's indices: a step only where the whole set has one and 7 members or more (`0-12:2`),
+    /// else none at all (`0,4,8`, `0-3,8,12`).
+    pub fn array_text(&self) -> String {
+        match self.runs[..] {
+            [run] if run.len() >= 7 => self.to_string(),
+            _ => self.plain().to_string(),
+        }
     }
 
     /// For CPU and device lists, where Slurm never prints steps: `0,2,4`.
