@@ -165,8 +165,9 @@ mod tests {
 
     #[test]
     fn directives_end_at_the_first_command() {
-        let body = " #SBATCH -n2\n# SBATCH -n3\n##SBATCH -n3\n#PBS -N x\n#sbatch -n3\n\n  \n\t#\n#SBATCH --mem=3\n: x\n#SBATCH -n4";
-        assert_eq!(words_of(body), ["--mem=3"]);
+        let comments = " #SBATCH -n2\n# SBATCH -n3\n##SBATCH -n3\n#PBS -N x\n#sbatch -n3\n\n  \n\t#";
+        let body = format!("{comments}\n#SBATCH --mem=3\n: x\n#SBATCH -n4");
+        assert_eq!(words_of(&body), ["--mem=3"]);
     }
 
     #[test]

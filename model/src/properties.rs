@@ -155,7 +155,9 @@ fn constraints() -> impl Strategy<Value = Constraint> {
 
 proptest! {
     #[test]
-    fn host_lists_fold_and_expand_as_exact_inverses(mut names in prop::collection::vec(name(), 0..20), sort in any::<bool>()) {
+    fn host_lists_fold_and_expand_as_exact_inverses(
+        mut names in prop::collection::vec(name(), 0..20), sort in any::<bool>()
+    ) {
         if sort {
             names.sort();
         }
@@ -163,7 +165,9 @@ proptest! {
     }
 
     #[test]
-    fn numbered_hosts_fold_and_expand_as_exact_inverses(numbers in prop::collection::vec((0u64..130, 1usize..4), 1..40)) {
+    fn numbered_hosts_fold_and_expand_as_exact_inverses(
+        numbers in prop::collection::vec((0u64..130, 1usize..4), 1..40)
+    ) {
         let names: Vec<String> = numbers.iter().map(|(n, w)| format!("n{n:0w$}", w = *w)).collect();
         let folded = hostlist::fold(&names);
         prop_assert_eq!(folded.matches('n').count(), 1);
@@ -198,7 +202,9 @@ proptest! {
     }
 
     #[test]
-    fn constraints_print_to_what_means_the_same(c in constraints(), features in prop::collection::vec("[a-z][a-z0-9_]{0,4}", 0..4)) {
+    fn constraints_print_to_what_means_the_same(
+        c in constraints(), features in prop::collection::vec("[a-z][a-z0-9_]{0,4}", 0..4)
+    ) {
         let again = constraint::parse(&c.to_string()).unwrap();
         let named: Vec<&str> = c.features().into_iter().step_by(2).chain(features.iter().map(String::as_str)).collect();
         prop_assert_eq!(again.matches(&named), c.matches(&named));
@@ -207,7 +213,8 @@ proptest! {
 
     #[test]
     fn small_requests_read_back(
-        min in 1u32.., more in 0u32..1000, signal in 1u8..=64, before_secs in 0u32..=65_535, b in any::<bool>(), r in any::<bool>(), size in 1u32..1 << 20
+        min in 1u32.., more in 0u32..1000, size in 1u32..1 << 20,
+        signal in 1u8..=64, before_secs in 0u32..=65_535, b in any::<bool>(), r in any::<bool>()
     ) {
         let count = NodeCount { min, max: Some(min.saturating_add(more)) };
         prop_assert_eq!(node_count::parse(&count.to_string()).unwrap(), count);
@@ -220,7 +227,8 @@ proptest! {
 
     #[test]
     fn layouts_place_every_rank_once_and_within_room(
-        tasks in 0u32..200, room in prop::collection::vec(0u32..40, 1..12), plane in 1u32..6, overcommit in any::<bool>()
+        tasks in 0u32..200, room in prop::collection::vec(0u32..40, 1..12), plane in 1u32..6,
+        overcommit in any::<bool>()
     ) {
         for d in [Distribution::Block, Distribution::Cyclic, Distribution::Plane(plane)] {
             let fits = tasks <= room.iter().sum();
@@ -243,7 +251,9 @@ proptest! {
 
     #[test]
     fn environment_blocks_hold_what_was_put_in(
-        vars in prop::collection::btree_map(prop::collection::vec(1u8.., 1..4), prop::collection::vec(1u8.., 0..4), 0..8)
+        vars in prop::collection::btree_map(
+            prop::collection::vec(1u8.., 1..4), prop::collection::vec(1u8.., 0..4), 0..8
+        )
     ) {
         let vars: Vec<(Vec<u8>, Vec<u8>)> = vars.into_iter().filter(|(n, _)| !n.contains(&b'=')).collect();
         let block = env_block::build(vars.iter().map(|(n, v)| (n, v)));
