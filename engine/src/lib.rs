@@ -28,3 +28,6 @@ pub use index::{ArrayEntry, Indexes, NameClass, SchedKey};
 pub use job::{Job, PastRun, Phase, Run};
 pub use reject::Reject;
 pub use state::State;
+
+#[cfg(test)]
+mod tests;

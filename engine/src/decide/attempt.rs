@@ -93,7 +93,12 @@ pub(super) fn batch_ended(
         let known = job.steps.get(&StepId::Batch).map(|s| StepRecord::clone(s));
         let step = known.unwrap_or_else(|| batch_step(&job, run));
         let ended_by_us = run.ending.is_some() || !matches!(job.phase, Phase::Running(_));
-        let state = if ended_by_us && !exit.is_success() { JobState::Cancelled } else { outcome_of(exit).state };
+        let state = match step.end {
+            // Said before.
+            Some(_) if step.exit == exit => step.state,
+            _ if ended_by_us && !exit.is_success() => JobState::Cancelled,
+            _ => outcome_of(exit).state,
+        };
         let end = Some(job.ended().unwrap_or(cx.now));
         let step = StepRecord { end, state, exit, usage, ..step };
         if job.steps.get(&StepId::Batch).map(Arc::as_ref) != Some(&step) {

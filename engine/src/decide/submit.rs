@@ -50,7 +50,7 @@ pub(crate) fn new_job(state: &State, now: Time, caller: &Caller, spec: &JobSpec)
     let names: Vec<String> = partitions.iter().map(|p| p.name.clone()).collect();
     can_ever_run(state, spec, &names)?;
 
-    let id = JobId(state.last_job_id.checked_add(1).ok_or_else(|| Reject::TooManyJobs { limit: u32::MAX })?);
+    let id = JobId(state.last_job_id.checked_add(1).ok_or(Reject::TooManyJobs { limit: u32::MAX })?);
     let hold = if spec.hold || spec.priority == Some(0) { Hold::User } else { Hold::No };
     let base_priority = spec.priority.filter(|p| *p > 0).unwrap_or_else(|| initial_priority(&config, id, spec.nice));
     let time_limit = spec.time_limit.unwrap_or_else(|| default_limit(&partitions[0]));
