@@ -132,7 +132,14 @@ impl v1::node_link_server::NodeLink for NodeLinkService {
         let Some(config) = node_config(config, &node) else {
             return Err(Status::not_found(format!("no node is called {node} in the configuration")));
         };
-        let report = v1::NodeReport::try_into(register.report.clone().unwrap_or_default())
+        let mut report = register.report.clone().unwrap_or_default();
+        if register.declared {
+            // A node that stands in for the hardware it is declared to have.
+            report.cpus = config.cpus;
+            report.memory_mb = config.memory_mb;
+            report.gres = config.gres.clone();
+        }
+        let report = v1::NodeReport::try_into(report)
             .map_err(|error: sluice_proto::convert::ConvertError| Status::invalid_argument(error.to_string()))?;
 
         let (outgoing, receiver) = mpsc::unbounded_channel();
