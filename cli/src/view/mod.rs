@@ -10,6 +10,9 @@ pub mod io_paths;
 pub mod job;
 pub mod jobs_json;
 pub mod node;
+pub mod nodes_json;
+pub mod partition;
+pub mod partitions_json;
 pub mod tres;
 
 #[cfg(test)]

@@ -155,6 +155,49 @@ pub fn load(node: &v1::NodeRecord) -> Option<String> {
     node.cpu_load_hundredths.map(|l| format!("{}.{:02}", l / 100, l % 100))
 }
 
+/// `gpu:a100:1(IDX:0)`, `gpu:0`: how much of each GRES is in use. None when the node has none.
+pub fn gres_used(node: &v1::NodeRecord) -> Option<String> {
+    let one = |spec: &v1::GresSpec| {
+        let kind = spec.kind.as_ref().map(|k| format!("{k}:")).unwrap_or_default();
+        let mut set = sluice_model::index_set::IndexSet::new();
+        for held in node.alloc_gres.iter().filter(|g| g.name == spec.name && g.kind == spec.kind) {
+            set = set.union(&held.indices.as_ref().map(super::job::index_set).unwrap_or_default());
+        }
+        if set.is_empty() {
+            format!("{}:{kind}0", spec.name)
+        } else {
+            format!("{}:{kind}{}(IDX:{set})", spec.name, set.len())
+        }
+    };
+    (!node.gres.is_empty()).then(|| node.gres.iter().map(one).collect::<Vec<_>>().join(","))
+}
+
+/// Names in the order people count: `node2` before `node10`.
+pub fn natural_order(a: &str, b: &str) -> std::cmp::Ordering {
+    let (mut a, mut b) = (a.as_bytes(), b.as_bytes());
+    loop {
+        let digits = |s: &[u8]| s.iter().take_while(|c| c.is_ascii_digit()).count();
+        let (da, db) = (digits(a), digits(b));
+        let order = if da > 0 && db > 0 {
+            let significant = |s: &[u8], n: usize| {
+                let zeros = s[..n].iter().take_while(|c| **c == b'0').count();
+                s[zeros..n].to_vec()
+            };
+            let (na, nb) = (significant(a, da), significant(b, db));
+            na.len().cmp(&nb.len()).then(na.cmp(&nb)).then(da.cmp(&db))
+        } else {
+            match (a.first(), b.first()) {
+                (None, None) => return std::cmp::Ordering::Equal,
+                (x, y) => x.cmp(&y),
+            }
+        };
+        if order != std::cmp::Ordering::Equal {
+            return order;
+        }
+        (a, b) = (&a[da.max(1)..], &b[db.max(1)..]);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -177,6 +220,25 @@ mod tests {
         assert_eq!(word(&with(|n| n.completing = true)).short, "comp");
         assert_eq!(word(&with(|n| n.planned = true)).short, "plnd");
         assert_eq!(word(&with(|n| n.unknown = true)).short, "unk");
+    }
+
+    #[test]
+    fn names_are_ordered_as_people_count() {
+        use std::cmp::Ordering::*;
+        assert_eq!(natural_order("node2", "node10"), Less);
+        assert_eq!(natural_order("node2", "node2"), Equal);
+        assert_eq!(natural_order("a", "b1"), Less);
+        assert_eq!(natural_order("n01", "n1"), Greater);
+        assert_eq!(natural_order("n", "n1"), Less);
+    }
+
+    #[test]
+    fn devices_in_use_are_counted_and_named() {
+        let set = v1::IndexSet { ranges: vec![v1::IndexRange { first: 1, last: 1, step: 1 }] };
+        let held = v1::GresAlloc { name: "gpu".into(), kind: None, indices: Some(set) };
+        assert_eq!(gres_used(&with(|n| n.alloc_gres = vec![held])).as_deref(), Some("gpu:1(IDX:1)"));
+        assert_eq!(gres_used(&fixture::node(0)).as_deref(), Some("gpu:0"));
+        assert_eq!(gres_used(&with(|n| n.gres.clear())), None);
     }
 
     #[test]

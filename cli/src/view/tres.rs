@@ -35,6 +35,20 @@ impl Tres {
         }
     }
 
+    /// Adds what is counted only.
+    pub fn add_specs(&mut self, specs: &[v1::GresSpec]) {
+        for gres in specs {
+            self.add_gres(&gres.name, gres.count);
+        }
+    }
+
+    /// Adds devices that are held.
+    pub fn add_held(&mut self, held: &[v1::GresAlloc]) {
+        for gres in held {
+            self.add_gres(&gres.name, gres.indices.as_ref().map_or(0, super::job::index_count));
+        }
+    }
+
     fn parts(&self) -> Vec<(String, String)> {
         let mut parts = vec![("cpu".to_owned(), self.cpus.to_string())];
         if self.memory_mb > 0 {
@@ -129,8 +143,8 @@ pub fn allocated(job: &v1::JobRecord) -> Option<Tres> {
         billing: Some(cpus),
         gres: Vec::new(),
     };
-    for gres in allocation.nodes.iter().flat_map(|n| &n.gres) {
-        tres.add_gres(&gres.name, gres.indices.as_ref().map_or(0, super::job::index_count));
+    for node in &allocation.nodes {
+        tres.add_held(&node.gres);
     }
     Some(tres)
 }
@@ -143,9 +157,7 @@ pub fn step(step: &v1::StepRecord) -> Tres {
         nodes: Some(step.nodes.len() as u64),
         ..Tres::default()
     };
-    for gres in &step.gres {
-        tres.add_gres(&gres.name, gres.count);
-    }
+    tres.add_specs(&step.gres);
     tres
 }
 
