@@ -1,1 +1,3 @@
-//! placeholder
+//! What tests of several crates share.
+
+pub mod cluster;

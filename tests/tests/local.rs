@@ -1,0 +1,130 @@
+//! `sluice local`: what every other end-to-end test stands on.
+
+use nix::sys::signal::Signal;
+use sluice_tests::cluster::{Cluster, Shape, programs, wait_for};
+use std::process::Command;
+
+#[test]
+fn a_cluster_runs_a_job_keeps_it_over_a_stop_and_leaves_nothing_running() {
+    let cluster = Cluster::start();
+    let job = cluster.submit(&["--output=out", "--wrap=echo hello from $SLURM_JOB_ID"]);
+    assert_eq!(cluster.wait_end(job), "COMPLETED");
+    assert_eq!(cluster.read("out"), Some(format!("hello from {job}\n")));
+    assert_eq!(cluster.local::<&str>("status", &[]).code, 0);
+
+    assert_eq!(cluster.local::<&str>("down", &[]).code, 0);
+    assert_eq!(cluster.processes(), []);
+    assert_eq!(cluster.local::<&str>("status", &[]).code, 1);
+
+    cluster.up();
+    assert_eq!(cluster.state(job).as_deref(), Some("COMPLETED"));
+    assert!(cluster.submit(&["--wrap=true"]) > job);
+}
+
+#[test]
+fn down_ends_running_jobs_and_what_they_left_in_the_background() {
+    let cluster = Cluster::start();
+    let script = "setsid sleep 1000 & trap '' TERM; echo $! > started; sleep 1000";
+    let job = cluster.submit(&["--output=/dev/null", &format!("--wrap={script}")]);
+    let pid = wait_for("the job's background process", || cluster.read("started").filter(|t| t.ends_with('\n')).ok_or(()));
+    assert_eq!(cluster.local::<&str>("down", &[]).code, 0);
+    let alive = std::path::Path::new(&format!("/proc/{}", pid.trim())).exists();
+    assert!(!alive, "process {} outlived its cluster", pid.trim());
+    assert_eq!(cluster.processes(), []);
+    cluster.up();
+    assert_eq!(cluster.state(job).as_deref(), Some("CANCELLED"));
+}
+
+#[test]
+fn down_works_when_the_controller_is_dead_and_the_pid_file_is_stale() {
+    let cluster = Cluster::start();
+    cluster.submit(&["--output=/dev/null", "--wrap=touch started; sleep 1000"]);
+    wait_for("the job", || cluster.read("started").ok_or(()));
+    cluster.kill("ctld", Signal::SIGKILL);
+    // Somebody else's process has the number now.
+    let other = Command::new("sleep").arg("1000").spawn().expect("sleep");
+    std::fs::write(cluster.dir().join("run/ctld.pid"), format!("{}\n", other.id())).expect("the pid file");
+    let mut other = scopeguard(other);
+    assert_eq!(cluster.local::<&str>("down", &[]).code, 0);
+    assert_eq!(cluster.processes(), []);
+    assert!(other.0.try_wait().expect("its state").is_none(), "a foreign process was killed");
+}
+
+struct Guard(std::process::Child);
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+fn scopeguard(child: std::process::Child) -> Guard {
+    Guard(child)
+}
+
+#[test]
+fn two_clusters_run_side_by_side_and_their_commands_do_not_mix() {
+    let small = |name: &str| Shape { nodes: 1, config: format!("cluster_name = \"{name}\"\n"), ..Shape::default() };
+    let (a, b) = (Cluster::with(small("alpha")), Cluster::with(small("beta")));
+    for (cluster, name) in [(&a, "alpha"), (&b, "beta")] {
+        let config = cluster.ok(&["scontrol", "show", "config"]);
+        let line = config.lines().find(|l| l.starts_with("ClusterName")).expect("ClusterName");
+        assert!(line.ends_with(name), "{line}");
+    }
+    let job = a.submit(&["--wrap=true"]);
+    a.wait_end(job);
+    assert_eq!(b.state(job), None);
+}
+
+#[test]
+fn the_environment_puts_the_commands_first_for_shells_and_for_jobs() {
+    let cluster = Cluster::start();
+    let script = format!(
+        "eval \"$({} local env --dir {})\"; command -v sbatch; sbatch --parsable --wait --output=path --wrap 'command -v squeue'",
+        programs().join("sluice").display(),
+        cluster.dir().display()
+    );
+    let said = cluster.sh(&script);
+    assert_eq!(said.code, 0, "{said:?}");
+    let bin = cluster.dir().join("bin");
+    assert_eq!(said.out.lines().next(), Some(bin.join("sbatch").to_str().unwrap()));
+    assert_eq!(cluster.read("path"), Some(format!("{}\n", bin.join("squeue").display())));
+}
+
+#[test]
+fn declared_hardware_may_exceed_the_machines() {
+    let cluster = Cluster::with(Shape { nodes: 3, cpus: 512, memory_mb: 2_000_000, gpus: 16, ..Shape::default() });
+    assert_eq!(cluster.ok(&["sinfo", "-h", "-o", "%D %c %m %G"]), "3 512 2000000 gpu:16");
+}
+
+#[test]
+fn a_configuration_with_mistakes_is_refused_with_all_of_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("bad.toml");
+    std::fs::write(&file, "[timing]\nkill_wayt_secs = 2\n[limits]\nmax_jobs = \"many\"\n").unwrap();
+    let out = Command::new(programs().join("sluice"))
+        .args(["local", "up", "--dir"])
+        .arg(dir.path().join("c"))
+        .arg("--config")
+        .arg(&file)
+        .output()
+        .unwrap();
+    let err = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(1), "{err}");
+    assert!(err.contains("kill_wayt_secs") && err.contains("max_jobs"), "{err}");
+}
+
+#[test]
+fn the_demo_shows_its_picture_and_leaves_nothing_behind() {
+    let tmp = tempfile::tempdir().unwrap();
+    let out = Command::new(programs().join("sluice"))
+        .args(["local", "demo"])
+        .env("TMPDIR", tmp.path())
+        .current_dir(tmp.path())
+        .output()
+        .unwrap();
+    let (text, err) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+    assert!(out.status.success(), "{text}\n{err}");
+    assert!(text.contains("%@##@@@@@@@@"), "no picture:\n{text}");
+    assert!(text.contains("6 tasks found"), "no parallel step:\n{text}");
+    assert_eq!(std::fs::read_dir(tmp.path()).unwrap().count(), 0);
+}
