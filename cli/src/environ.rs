@@ -47,8 +47,9 @@ pub fn drop_outer_job(block: &mut Vec<u8>) {
     }
 }
 
-/// What `--export` lets through. SLURM_* variables always pass (sbatch's and srun's manual pages).
-pub fn export(block: &[u8], export: &Export) -> Vec<u8> {
+/// What `--export` lets through. SLURM_* variables always pass (sbatch's and srun's manual pages). In
+/// `ALL,NAME=value` sbatch's value wins over the caller's, while srun's only fills a gap.
+pub fn export(block: &[u8], export: &Export, command: Submitter) -> Vec<u8> {
     let slurm =
         |name: &[u8]| name.starts_with(b"SLURM_") || name.starts_with(b"SLURMD_") || name.starts_with(b"SLUICE_");
     let mut out = block.to_vec();
@@ -64,7 +65,8 @@ pub fn export(block: &[u8], export: &Export) -> Vec<u8> {
                 });
             }
             for (name, value) in names {
-                if let Some(value) = value {
+                let gap = !all || command != Submitter::Srun || env_block::get(&out, name).is_none();
+                if let Some(value) = value.as_ref().filter(|_| gap) {
                     env_block::set(&mut out, name, value);
                 }
             }
@@ -156,6 +158,7 @@ mod tests {
             all,
             names: names.iter().map(|(n, v)| (n.as_bytes().to_vec(), v.map(|v| v.as_bytes().to_vec()))).collect(),
         };
+        let export = |env: &[u8], what: &Export| export(env, what, Submitter::Sbatch);
         assert_eq!(export(&env, &Export::All), env);
         assert_eq!(export(&env, &Export::Nil), block(&[("SLURM_X", "1")]));
         assert_eq!(
@@ -166,6 +169,7 @@ mod tests {
             export(&env, &some(true, &[("A", Some("z"))])),
             block(&[("PATH", "/bin"), ("SLURM_X", "1"), ("A", "z"), ("B", "b")])
         );
+        assert_eq!(super::export(&env, &some(true, &[("A", Some("z"))]), Submitter::Srun), env);
     }
 
     #[test]
@@ -179,6 +183,6 @@ mod tests {
     #[test]
     fn variables_that_are_not_utf8_pass_unchanged() {
         let env = env_block::build([(&b"A"[..], &b"\xff\xfe"[..])]);
-        assert_eq!(export(&env, &Export::All), env);
+        assert_eq!(export(&env, &Export::All, Submitter::Sbatch), env);
     }
 }

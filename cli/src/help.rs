@@ -75,3 +75,22 @@ pub fn bad_usage(program: &str, error: &crate::getopt::GetoptError) -> ExitCode 
     }
     ExitCode::from(255)
 }
+
+/// `--help`, `--usage`, `--version`: answered before anything else is looked at.
+pub fn answer(
+    program: &str,
+    usage: &str,
+    operands: &str,
+    specs: &[OptionSpec],
+    parsed: &crate::getopt::Parsed,
+) -> Option<ExitCode> {
+    let asked = parsed.options.iter().find(|o| matches!(o.spec.long, "help" | "usage" | "version"))?;
+    Some(match asked.spec.long {
+        "help" => crate::out::print_or_complain(program, help_text(usage, specs).as_bytes(), ExitCode::SUCCESS),
+        "usage" => {
+            let text = usage_text(program, operands, specs);
+            crate::out::print_or_complain(program, text.as_bytes(), ExitCode::SUCCESS)
+        }
+        _ => print_version(program),
+    })
+}

@@ -17,6 +17,7 @@ mod options;
 mod out;
 mod settings;
 mod submit;
+mod watch;
 mod render;
 mod view;
 mod viewing;

@@ -106,11 +106,12 @@ pub struct Settings {
     /// Every option that was given, with its value as `-v` shows it.
     shown: BTreeMap<&'static str, String>,
     now: Time,
-    tz: jiff::tz::TimeZone,
+    /// None: the system's, looked up when it is needed.
+    tz: Option<jiff::tz::TimeZone>,
 }
 
 impl Settings {
-    pub fn new(command: Submitter, now: Time, tz: jiff::tz::TimeZone) -> Self {
+    pub fn new(command: Submitter, now: Time, tz: Option<jiff::tz::TimeZone>) -> Self {
         Settings {
             command,
             job: empty_job(command),
@@ -121,6 +122,10 @@ impl Settings {
             now,
             tz,
         }
+    }
+
+    fn tz(&self) -> jiff::tz::TimeZone {
+        self.tz.clone().unwrap_or_else(jiff::tz::TimeZone::system)
     }
 
     /// Takes options in order; a later one wins over an earlier one.

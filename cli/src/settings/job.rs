@@ -33,11 +33,11 @@ impl Settings {
             "time" => self.job.time_limit = time_limit(key, text)?,
             "time-min" => self.job.time_min = time_limit(key, text)?,
             "begin" => {
-                let when = parse_when(text, self.now, &self.tz);
+                let when = parse_when(text, self.now, &self.tz());
                 self.job.begin = Some(when.map_err(|e| BadValue::specification(key, e))?);
             }
             "deadline" => {
-                let when = parse_when(text, self.now, &self.tz);
+                let when = parse_when(text, self.now, &self.tz());
                 self.job.deadline = Some(when.map_err(|e| BadValue::specification(key, e))?);
             }
             "dependency" => {

@@ -10,8 +10,8 @@ impl Settings {
         match key {
             "time" => job.time_limit.map(format_time_limit_long).unwrap_or_else(|| text.to_owned()),
             "time-min" => job.time_min.map(format_time_limit_long).unwrap_or_else(|| text.to_owned()),
-            "begin" => job.begin.map(|t| format_time(t, &self.tz)).unwrap_or_default(),
-            "deadline" => job.deadline.map(|t| format_time(t, &self.tz)).unwrap_or_default(),
+            "begin" => job.begin.map(|t| format_time(t, &self.tz())).unwrap_or_default(),
+            "deadline" => job.deadline.map(|t| format_time(t, &self.tz())).unwrap_or_default(),
             "verbose" => self.client.verbose.to_string(),
             "nice" => job.nice.to_string(),
             "gres" => format!("gres:{text}"),
