@@ -1,5 +1,6 @@
 //! Making the cluster's keys and provisioning hosts on this machine.
 
+use sluice_identity::join::JoinTokens;
 use sluice_identity::{ClusterKeys, Roles};
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -7,6 +8,11 @@ use std::path::{Path, PathBuf};
 /// The folder of keys below the state directory.
 pub fn dir(state: &Path) -> PathBuf {
     state.join("keys")
+}
+
+/// The folder of open join tokens below the state directory.
+pub fn join_dir(state: &Path) -> PathBuf {
+    state.join("join")
 }
 
 /// Makes the keys; refuses when there are some.
@@ -30,5 +36,22 @@ pub fn issue_host(state: &Path, host: &str, login: bool, compute: bool, out: &Pa
     }
     let keys = ClusterKeys::load(&dir(state))?;
     keys.issue_host(host, Roles { login, compute })?.save(out)?;
+    Ok(())
+}
+
+/// Prints a new one-time join token.
+pub fn join_token(
+    state: &Path,
+    host: Option<&str>,
+    login: bool,
+    compute: bool,
+    valid: std::time::Duration,
+) -> Result<(), Box<dyn Error>> {
+    if !login && !compute {
+        return Err("a host is --login, --compute, or both".into());
+    }
+    let keys = ClusterKeys::load(&dir(state))?;
+    let tokens = JoinTokens::open(&join_dir(state))?;
+    println!("{}", tokens.make(&keys, Roles { login, compute }, host, valid)?);
     Ok(())
 }

@@ -132,7 +132,7 @@ async fn serve(options: RunOptions) -> Result<(), Box<dyn Error>> {
             let published = Arc::clone(&published);
             Arc::new(keys.verifier().admitting(move |claim| has_job_there(&published.state(), claim)))
         },
-        join_tokens: JoinTokens::open(&options.state.join("join"))?,
+        join_tokens: JoinTokens::open(&crate::keys::join_dir(&options.state))?,
         keys: Arc::clone(&keys),
         job_changes,
         config_path: options.config.clone(),

@@ -108,12 +108,18 @@ pub(super) fn start(layout: &Layout, name: &str, program: &str, words: &[OsStrin
 }
 
 impl Started {
+    pub(super) fn running(&self) -> Running {
+        // Process ids are positive and fit.
+        let pid = i32::try_from(self.child.id()).unwrap_or(0);
+        Running { pid, role: Role::Daemon(self.name.clone()) }
+    }
+
     /// An error when it has ended already.
     pub(super) fn check(&mut self, layout: &Layout) -> Result<()> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
             Ok(Some(status)) => {
-                let text = format!("{} of {} ended at once ({status})", self.program(), self.name);
+                let text = format!("{} of {} ended before all was ready ({status})", self.program(), self.name);
                 Err(self.complaint(layout, &text))
             }
             Err(e) => Err(LocalError(format!("{}: {e}", self.name))),

@@ -66,7 +66,15 @@ pub(super) fn start(
         started.push(daemon::start(&layout, name, "sluice-noded", &node_words(&layout, &settings, name, log))?);
     }
     let wait = wait.unwrap_or(Duration::from_secs(60) + Duration::from_millis(500) * settings.nodes);
-    let nodes = crate::client::block_on(ready(&layout, &names, &mut started, wait))?;
+    let nodes = match crate::client::block_on(ready(&layout, &names, &mut started, wait)) {
+        Ok(nodes) => nodes,
+        Err(e) => {
+            // Half a cluster is of no use, and whoever reads the error should not have to look for its daemons.
+            let half: Vec<Running> = started.iter().map(Started::running).collect();
+            daemon::end(&layout, &half, Duration::from_secs(5))?;
+            return Err(e);
+        }
+    };
     Ok(Cluster { layout, name: settings.cluster, nodes })
 }
 
