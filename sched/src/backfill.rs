@@ -8,16 +8,22 @@
 //!
 //! Free resources only shrink during a pass. So a request that did not fit will not fit for a later job of the same
 //! shape and no shorter limit, and a hundred thousand such jobs cost a look-up each.
+//!
+//! `fit` looks for a place from now on, `reserve` for the first moment later.
+
+mod fit;
+mod reserve;
 
 use crate::concrete::Concrete;
 use crate::feasibility::{Limits, check_time};
 use crate::input::{Input, PendingJob};
 use crate::order::{self, Entry};
-use crate::placement::{self, Candidate, Extent, Share};
+use crate::placement::Share;
 use crate::plan::{Plan, PlannedReservation, Start};
 use crate::reasons::Reasons;
 use crate::shape::{Shape, Verdict};
-use crate::timeline::{FOREVER, NEVER, Timeline};
+use crate::timeline::{NEVER, Timeline};
+use reserve::Planned;
 use sluice_model::partition::PartitionState;
 use sluice_model::{Allocation, Reason, Time, TimeLimit};
 use std::collections::BTreeMap;
@@ -41,13 +47,11 @@ struct Placed {
     rows: Vec<Vec<i64>>,
 }
 
-/// A planned start, as it stands in the time line.
-struct Planned {
-    start: i64,
-    end: i64,
-    placed: Placed,
-    licenses: Option<Vec<i64>>,
-    partition: u32,
+#[derive(Clone, Copy)]
+enum Awaited {
+    No,
+    By(u32),
+    BySeveral,
 }
 
 pub(crate) struct Pass<'a> {
@@ -60,14 +64,14 @@ pub(crate) struct Pass<'a> {
     concrete: Concrete<'a>,
     known: Vec<Known<'a>>,
     by_hash: BTreeMap<u64, Vec<usize>>,
-    /// By partition: some job of it waits for resources.
-    blocked: Vec<bool>,
+    /// By partition: the first job of it that waits for resources.
+    blocked: Vec<Option<u32>>,
     /// By partition: planned starts given to it.
     planned_in: Vec<u32>,
     /// Planned starts of jobs that wait for licences.
     planned_for_licenses: u32,
-    /// Without backfill: nodes that nobody else may take in this pass.
-    closed: Vec<bool>,
+    /// By node: the job that waits for resources in a partition with this node. To take it is to pass that job.
+    awaited: Vec<Awaited>,
     planned: BTreeMap<u32, Planned>,
     planned_order: Vec<u32>,
     /// By position: wholly started.
@@ -100,10 +104,10 @@ impl<'a> Pass<'a> {
             concrete: Concrete::new(input),
             known: Vec::new(),
             by_hash: BTreeMap::new(),
-            blocked: vec![false; input.partitions.len()],
+            blocked: vec![None; input.partitions.len()],
             planned_in: vec![0; input.partitions.len()],
             planned_for_licenses: 0,
-            closed: vec![false; input.nodes.len()],
+            awaited: vec![Awaited::No; input.nodes.len()],
             planned: BTreeMap::new(),
             planned_order: Vec::new(),
             started: vec![false; count],
@@ -188,6 +192,38 @@ impl<'a> Pass<'a> {
     fn all_started(&mut self, job: u32) {
         self.started[job as usize] = true;
         self.reasons.clear(job);
+        // It was blocked in one partition and started in another.
+        if self.blocked.contains(&Some(job)) {
+            for blocker in &mut self.blocked {
+                *blocker = blocker.filter(|b| *b != job);
+            }
+            self.await_nodes();
+        }
+    }
+
+    fn await_nodes(&mut self) {
+        self.awaited.fill(Awaited::No);
+        for (partition, job) in self.input.partitions.iter().zip(&self.blocked) {
+            let Some(job) = job else { continue };
+            for node in &partition.nodes {
+                if let Some(awaited) = self.awaited.get_mut(*node as usize) {
+                    *awaited = match awaited {
+                        Awaited::No => Awaited::By(*job),
+                        Awaited::By(other) if other == job => Awaited::By(*job),
+                        _ => Awaited::BySeveral,
+                    };
+                }
+            }
+        }
+    }
+
+    /// Some other job waits for it.
+    fn is_awaited(&self, node: u32, job: u32) -> bool {
+        match self.awaited[node as usize] {
+            Awaited::No => false,
+            Awaited::By(other) => other != job,
+            Awaited::BySeveral => true,
+        }
     }
 
     /// A job that can't end before its deadline is not started.
@@ -223,131 +259,36 @@ impl<'a> Pass<'a> {
         self.known.len() - 1
     }
 
-    fn until(&self, limit: TimeLimit) -> i64 {
-        match limit {
-            TimeLimit::Minutes(m) => self.timeline.now.saturating_add(i64::from(m) * 60_000),
-            TimeLimit::Unlimited => FOREVER,
-        }
-    }
-
     /// One job or one task of an array.
     fn attempt(&mut self, entry: &Entry, known: usize, limits: Limits, index: Option<u32>) -> Result<(), Reason> {
-        let cause = match self.fit(known, limits) {
+        // Its own planned start, in another partition or as the array's next task, must not be in its way.
+        let own = self.unplan(entry.job);
+        if own.is_some() || self.blocked.contains(&Some(entry.job)) {
+            self.known[known].failed = None;
+        }
+        let cause = match self.fit(entry.job, known, limits) {
             Ok((placed, limit)) => match self.start(entry, known, placed, limit, index) {
-                Ok(()) => return Ok(()),
+                Ok(()) => {
+                    if own.is_some() {
+                        // What did not fit because of it may fit now.
+                        self.known.iter_mut().for_each(|k| k.failed = None);
+                    }
+                    return Ok(());
+                }
                 Err(reason) => reason,
             },
             Err(reason) => reason,
         };
         let p = entry.partition as usize;
-        let first = !self.blocked[p];
-        if cause == Reason::Resources {
-            self.blocked[p] = true;
+        let first = self.blocked[p].is_none_or(|job| job == entry.job);
+        if cause == Reason::Resources && self.blocked[p].is_none() {
+            self.blocked[p] = Some(entry.job);
+            self.await_nodes();
         }
         if self.input.policy.backfill {
-            self.plan_start(entry, known, limits, cause);
-        } else if cause == Reason::Resources {
-            for node in &self.input.partitions[p].nodes {
-                if let Some(closed) = self.closed.get_mut(*node as usize) {
-                    *closed = true;
-                }
-            }
+            self.plan_start(entry, known, limits, cause, own);
         }
         Err(if cause == Reason::Resources && !first { Reason::Priority } else { cause })
-    }
-
-    /// A place from now on, with the longest limit that fits.
-    fn fit(&mut self, known: usize, limits: Limits) -> Result<(Placed, TimeLimit), Reason> {
-        let reason = match self.place(known, self.until(limits.want)) {
-            Ok(placed) => return Ok((placed, limits.want)),
-            Err(reason) => reason,
-        };
-        if limits.least == limits.want || !self.input.policy.backfill {
-            return Err(reason);
-        }
-        // `--time-min`: shorter, so that it ends before the planned starts that are in its way.
-        let now = self.timeline.now;
-        let mut best = (self.place(known, self.until(limits.least))?, limits.least);
-        let starts = self.timeline.starts_between(self.until(limits.least), self.until(limits.want));
-        let (mut low, mut high) = (0, starts.len());
-        while low < high {
-            let middle = low + (high - low) / 2;
-            let minutes = u32::try_from((starts[middle] - now) / 60_000).unwrap_or(u32::MAX);
-            let limit = TimeLimit::Minutes(minutes);
-            match self.place(known, self.until(limit)) {
-                Ok(placed) => {
-                    best = (placed, limit);
-                    low = middle + 1;
-                }
-                Err(_) => high = middle,
-            }
-        }
-        if best.1 < limits.least { Err(reason) } else { Ok(best) }
-    }
-
-    /// A place from now until `until`.
-    fn place(&mut self, known: usize, until: i64) -> Result<Placed, Reason> {
-        if let Some((failed, reason)) = self.known[known].failed
-            && until >= failed
-        {
-            return Err(reason);
-        }
-        self.plan.work += 1;
-        let result = self.search(known, until);
-        let known = &mut self.known[known];
-        match &result {
-            Ok(placed) => known.sticky = if placed.shares.len() == 1 { Some(placed.shares[0].node) } else { None },
-            Err(reason) => known.failed = Some((until, *reason)),
-        }
-        result
-    }
-
-    fn search(&self, known: usize, until: i64) -> Result<Placed, Reason> {
-        let Known { shape, sticky, .. } = &self.known[known];
-        let mut free = vec![0; self.timeline.layout.stride];
-        if let Some(licenses) = &shape.licenses {
-            self.timeline.window(self.timeline.layout.nodes, until, &mut free);
-            if licenses.iter().zip(&free).any(|(need, have)| need > have) {
-                return Err(Reason::Licenses);
-            }
-        }
-        let mut scratch = Vec::new();
-        let mut candidate = |node: u32, free: &mut [i64]| {
-            if self.closed[node as usize] || !self.timeline.window(node as usize, until, free) {
-                return None;
-            }
-            let spec = &self.input.nodes[node as usize].spec;
-            let capacity = placement::capacity(shape, spec, free, &mut scratch)?;
-            Some(Candidate::new(shape, node, spec, free, capacity))
-        };
-        if let Some(node) = sticky
-            && shape.one_node()
-            && let Some(only) = candidate(*node, &mut free)
-            && let Some(shares) = placement::select(shape, vec![only], Extent::Most)
-            && let Some(placed) = self.rows(shape, shares, |node, free| self.timeline.window(node, until, free))
-        {
-            return Ok(placed);
-        }
-        let pool: Vec<Candidate> = shape.nodes.iter().filter_map(|n| candidate(*n, &mut free)).collect();
-        placement::select(shape, pool, Extent::Most)
-            .and_then(|shares| self.rows(shape, shares, |node, free| self.timeline.window(node, until, free)))
-            .ok_or(Reason::Resources)
-    }
-
-    /// What the shares take; None when they don't fit after all (memory by GPU, say).
-    fn rows(&self, shape: &Shape, shares: Vec<Share>, window: impl Fn(usize, &mut [i64]) -> bool) -> Option<Placed> {
-        let mut free = vec![0; self.timeline.layout.stride];
-        let mut rows = Vec::with_capacity(shares.len());
-        for share in &shares {
-            let mut row = Vec::new();
-            window(share.node as usize, &mut free);
-            let spec = &self.input.nodes[share.node as usize].spec;
-            if !placement::take(shape, spec, &free, share.tasks, &share.job_gres, &mut row) {
-                return None;
-            }
-            rows.push(row);
-        }
-        Some(Placed { shares, rows })
     }
 
     fn start(
@@ -364,9 +305,7 @@ impl<'a> Pass<'a> {
             let holders = &self.timeline.holders[share.node as usize];
             nodes.push(self.concrete.pick(share.node as usize, share.tasks, row, holders).ok_or(Reason::Resources)?);
         }
-        let passes = self.blocked[entry.partition as usize]
-            || placed.shares.iter().any(|s| self.timeline.is_reserved(s.node as usize));
-        self.drop_planned(entry.job);
+        let passes = placed.shares.iter().any(|s| self.is_awaited(s.node, entry.job));
         let end = self.until(limit);
         for (share, row) in placed.shares.iter().zip(&placed.rows) {
             self.timeline.hold(share.node as usize, end, row);
@@ -383,106 +322,6 @@ impl<'a> Pass<'a> {
             time_limit: limit,
         });
         Ok(())
-    }
-
-    /// A blocked job in several partitions may have a planned start in one and begin now in another.
-    fn drop_planned(&mut self, job: u32) {
-        let Some(planned) = self.planned.remove(&job) else { return };
-        let Planned { start, end, placed, licenses, .. } = planned;
-        for (share, row) in placed.shares.iter().zip(&placed.rows) {
-            self.timeline.unreserve(share.node as usize, start, end, row);
-        }
-        if let Some(row) = licenses {
-            self.timeline.unreserve(self.timeline.layout.nodes, start, end, &row);
-        }
-    }
-
-    /// Gives the job a planned start if it is among the first of its partition that wait.
-    fn plan_start(&mut self, entry: &Entry, known: usize, limits: Limits, cause: Reason) {
-        let quota = self.input.policy.reservations;
-        let p = entry.partition as usize;
-        let for_licenses = cause == Reason::Licenses;
-        let within = if for_licenses { self.planned_for_licenses < quota } else { self.planned_in[p] < quota };
-        if self.planned.contains_key(&entry.job) || !(within || self.is_guest(entry.job)) {
-            return;
-        }
-        let Some((start, end, placed)) = self.earliest(entry.job, known, limits.want) else { return };
-        if self.jobs[entry.job as usize].deadline.is_some_and(|d| end > d.0) {
-            return;
-        }
-        if for_licenses {
-            self.planned_for_licenses += 1;
-        } else {
-            self.planned_in[p] += 1;
-        }
-        for (share, row) in placed.shares.iter().zip(&placed.rows) {
-            self.timeline.reserve(share.node as usize, start, end, row);
-        }
-        let licenses = self.known[known].shape.licenses.clone();
-        if let Some(row) = &licenses {
-            self.timeline.reserve(self.timeline.layout.nodes, start, end, row);
-        }
-        self.planned.insert(entry.job, Planned { start, end, placed, licenses, partition: entry.partition });
-        self.planned_order.push(entry.job);
-    }
-
-    /// The first moment after now at which it fits for its whole limit, by what is known of ends.
-    fn earliest(&mut self, job: u32, known: usize, limit: TimeLimit) -> Option<(i64, i64, Placed)> {
-        let duration = match limit {
-            TimeLimit::Minutes(m) => i64::from(m) * 60_000,
-            TimeLimit::Unlimited => FOREVER,
-        };
-        let (mut budget, mut work) = (self.input.policy.work_budget, self.plan.work);
-        if self.is_guest(job) {
-            budget = u64::MAX;
-        }
-        let now = self.timeline.now;
-        let license_node = self.timeline.layout.nodes;
-        let stride = self.timeline.layout.stride;
-        self.timeline.prepare();
-        let mut sweep = self.timeline.sweep(duration);
-        let shape = &self.known[known].shape;
-        let mut future = Future::new(self.input, shape, license_node, stride);
-        for node in &shape.nodes {
-            future.look(*node, now, &sweep);
-        }
-        future.look(license_node as u32, now, &sweep);
-        let mut touched = Vec::new();
-        let mut found = None;
-        while let Some(time) = sweep.next(&mut touched) {
-            for node in &touched {
-                future.look(*node, time, &sweep);
-            }
-            if time <= now || !future.may_fit() {
-                continue;
-            }
-            work += 1;
-            if work + sweep.seen / 256 > budget {
-                break;
-            }
-            let shares = placement::select(shape, future.pool(), Extent::Least);
-            if let Some(shares) = shares {
-                found = Some((time, shares));
-                break;
-            }
-        }
-        work += sweep.seen / 256;
-        let result = found.and_then(|(time, shares)| {
-            let mut free = vec![0; stride];
-            let mut rows = Vec::with_capacity(shares.len());
-            for share in &shares {
-                let mut row = Vec::new();
-                sweep.window(share.node as usize, time, &mut free);
-                let spec = &self.input.nodes[share.node as usize].spec;
-                if !placement::take(shape, spec, &free, share.tasks, &share.job_gres, &mut row) {
-                    return None;
-                }
-                rows.push(row);
-            }
-            Some((time, time.saturating_add(duration), Placed { shares, rows }))
-        });
-        self.plan.work = work;
-        result
     }
 
     fn finish(mut self) -> Done {
@@ -508,94 +347,6 @@ impl<'a> Pass<'a> {
         self.plan.reasons = notable.collect();
         self.plan.reasons.sort_unstable();
         Done { plan: self.plan, guest_cpus }
-    }
-}
-
-/// What one shape could have of each node as the sweep goes on.
-struct Future<'a> {
-    input: &'a Input,
-    shape: &'a Shape,
-    license_node: usize,
-    /// By position in `shape.nodes`.
-    candidates: Vec<Option<Candidate>>,
-    /// Position in `shape.nodes` by node; u32::MAX for none.
-    place: Vec<u32>,
-    fitting: usize,
-    tasks: u64,
-    licensed: bool,
-    free: Vec<i64>,
-    scratch: Vec<i64>,
-}
-
-impl<'a> Future<'a> {
-    fn new(input: &'a Input, shape: &'a Shape, license_node: usize, stride: usize) -> Self {
-        let mut place = vec![u32::MAX; license_node + 1];
-        for (at, node) in shape.nodes.iter().enumerate() {
-            place[*node as usize] = at as u32;
-        }
-        Future {
-            input,
-            shape,
-            license_node,
-            candidates: shape.nodes.iter().map(|_| None).collect(),
-            place,
-            fitting: 0,
-            tasks: 0,
-            licensed: shape.licenses.is_none(),
-            free: vec![0; stride],
-            scratch: Vec::new(),
-        }
-    }
-
-    /// Judges a node anew for a start at `time`.
-    fn look(&mut self, node: u32, time: i64, sweep: &crate::timeline::Sweep<'_>) {
-        if node as usize == self.license_node {
-            if let Some(need) = &self.shape.licenses {
-                sweep.window(node as usize, time, &mut self.free);
-                self.licensed = need.iter().zip(&self.free).all(|(need, have)| need <= have);
-            }
-            return;
-        }
-        let at = self.place[node as usize];
-        if at == u32::MAX {
-            return;
-        }
-        let fresh = if sweep.window(node as usize, time, &mut self.free) {
-            let spec = &self.input.nodes[node as usize].spec;
-            placement::capacity(self.shape, spec, &self.free, &mut self.scratch)
-                .map(|c| Candidate::new(self.shape, node, spec, &self.free, c))
-        } else {
-            None
-        };
-        let slot = &mut self.candidates[at as usize];
-        if let Some(old) = slot.take() {
-            self.fitting -= 1;
-            self.tasks -= u64::from(old.tasks());
-        }
-        if let Some(new) = &fresh {
-            self.fitting += 1;
-            self.tasks += u64::from(new.tasks());
-        }
-        *slot = fresh;
-    }
-
-    /// Cheap to ask; true does not promise that it fits.
-    fn may_fit(&self) -> bool {
-        let enough_tasks = match self.shape.demand.tasks {
-            crate::demand::Tasks::Total { count, .. } => self.tasks >= u64::from(count),
-            crate::demand::Tasks::PerNode(_) => true,
-        };
-        self.licensed
-            && enough_tasks
-            && self.fitting >= self.shape.demand.min_nodes as usize
-            && self.shape.required.iter().all(|r| {
-                let at = self.place[*r as usize];
-                at != u32::MAX && self.candidates[at as usize].is_some()
-            })
-    }
-
-    fn pool(&self) -> Vec<Candidate> {
-        self.candidates.iter().flatten().cloned().collect()
     }
 }
 

@@ -97,7 +97,7 @@ fn pick_cpus(spec: &NodeSpec, free: &IndexSet, wanted: u64) -> Option<IndexSet> 
         return None;
     }
     let sockets = spec.sockets.max(1);
-    if sockets > 1 && spec.cpus % sockets == 0 {
+    if sockets > 1 && spec.cpus.is_multiple_of(sockets) {
         let size = spec.cpus / sockets;
         let best = (0..sockets)
             .map(|s| free.intersection(&IndexSet::range(s * size, (s + 1) * size - 1)))

@@ -280,8 +280,8 @@ fn gather(shape: &Shape, pool: &mut [Candidate], extent: Extent, by_weight: bool
         chosen.push(at);
     };
     if !shape.required.is_empty() {
-        for at in 0..pool.len() {
-            if shape.required.binary_search(&pool[at].node).is_ok() {
+        for (at, candidate) in pool.iter().enumerate() {
+            if shape.required.binary_search(&candidate.node).is_ok() {
                 choose(at, &mut goal, &mut chosen, &mut used);
             }
         }

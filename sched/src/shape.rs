@@ -25,7 +25,7 @@ pub(crate) struct Shape {
     pub required: Vec<u32>,
     /// A row of the licence node, if licences are asked for.
     pub licenses: Option<Vec<i64>>,
-    /// More than one weight among `nodes`.
+    /// More than one weight among its nodes.
     pub weighted: bool,
     pub verdict: Verdict,
 }
@@ -120,6 +120,8 @@ impl Shape {
                 && spec.tmp_disk_mb >= self.demand.tmp_disk_mb
                 && self.fits_empty(spec)
         });
+        let weight = |n: &u32| cluster.nodes[*n as usize].spec.weight;
+        self.weighted = all.iter().any(|n| weight(n) != weight(&all[0]));
         // Judged on empty nodes: all of them, then those that take jobs now.
         if self.place_empty(cluster, &all).is_none() {
             return Err(self.why_not(cluster, view, request, &all));
@@ -130,8 +132,6 @@ impl Shape {
             let asked = self.required.iter().any(|n| missing.contains(n));
             self.verdict = Verdict::NodesMissing(if asked { Reason::ReqNodeNotAvail } else { Reason::NodeDown });
         }
-        let weight = |n: &u32| cluster.nodes[*n as usize].spec.weight;
-        self.weighted = nodes.iter().any(|n| weight(n) != weight(&nodes[0]));
         self.nodes = nodes;
         Ok(())
     }

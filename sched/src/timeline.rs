@@ -221,11 +221,8 @@ impl Timeline {
 
     /// Takes a planned start back: what was reserved from `start` to `end` with this row.
     pub fn unreserve(&mut self, node: usize, start: i64, end: i64, row: &[i64]) {
-        let stride = self.layout.stride;
-        let rows = &self.rows;
-        let found = self.reserved[node]
-            .iter()
-            .position(|r| r.start == start && r.end == end && rows[r.at as usize..][..stride] == *row);
+        let same = |r: &Reserved| r.start == start && r.end == end && self.stored(r.at) == row;
+        let found = self.reserved[node].iter().position(same);
         let Some(found) = found else { return };
         self.reserved[node].remove(found);
         for peak in &mut self.peaks[node] {
@@ -250,10 +247,6 @@ impl Timeline {
             }
         }
         free[CPUS] > 0
-    }
-
-    pub fn is_reserved(&self, node: usize) -> bool {
-        !self.reserved[node].is_empty()
     }
 
     /// Planned starts on these nodes inside a window: where a shorter job might still fit before. Ascending, distinct.

@@ -1,0 +1,240 @@
+//! A planned start for a job that can't start now.
+//!
+//! Owns planned starts: finds the first moment at which the job fits for its whole limit, by what is known of ends and of
+//! other planned starts, and enters it in the time line.
+
+use super::{Pass, Placed};
+use crate::demand::Tasks;
+use crate::feasibility::Limits;
+use crate::input::Input;
+use crate::order::Entry;
+use crate::placement::{self, Candidate, Extent};
+use crate::shape::Shape;
+use crate::timeline::{FOREVER, Sweep};
+use sluice_model::{Reason, TimeLimit};
+
+/// A planned start, as it stands in the time line.
+pub(super) struct Planned {
+    pub start: i64,
+    pub end: i64,
+    pub placed: Placed,
+    pub licenses: Option<Vec<i64>>,
+    pub partition: u32,
+    /// It waits for licences, not for nodes.
+    pub for_licenses: bool,
+}
+
+impl Pass<'_> {
+    /// Takes the job's planned start out of the time line.
+    pub(super) fn unplan(&mut self, job: u32) -> Option<Planned> {
+        let planned = self.planned.remove(&job)?;
+        *self.places(planned.partition, planned.for_licenses) -= 1;
+        let (start, end) = (planned.start, planned.end);
+        for (share, row) in planned.placed.shares.iter().zip(&planned.placed.rows) {
+            self.timeline.unreserve(share.node as usize, start, end, row);
+        }
+        if let Some(row) = &planned.licenses {
+            self.timeline.unreserve(self.timeline.layout.nodes, start, end, row);
+        }
+        Some(planned)
+    }
+
+    fn enter(&mut self, job: u32, planned: Planned) {
+        *self.places(planned.partition, planned.for_licenses) += 1;
+        let (start, end) = (planned.start, planned.end);
+        for (share, row) in planned.placed.shares.iter().zip(&planned.placed.rows) {
+            self.timeline.reserve(share.node as usize, start, end, row);
+        }
+        if let Some(row) = &planned.licenses {
+            self.timeline.reserve(self.timeline.layout.nodes, start, end, row);
+        }
+        self.planned.insert(job, planned);
+        if !self.planned_order.contains(&job) {
+            self.planned_order.push(job);
+        }
+    }
+
+    /// How many planned starts count against the policy's number here.
+    fn places(&mut self, partition: u32, for_licenses: bool) -> &mut u32 {
+        if for_licenses { &mut self.planned_for_licenses } else { &mut self.planned_in[partition as usize] }
+    }
+
+    /// Gives the job a planned start if it is among the first of its partition that wait; if it has one elsewhere
+    /// (`own`, taken out of the time line), it keeps the earlier of the two.
+    pub(super) fn plan_start(
+        &mut self,
+        entry: &Entry,
+        known: usize,
+        limits: Limits,
+        cause: Reason,
+        own: Option<Planned>,
+    ) {
+        let quota = self.input.policy.reservations;
+        let for_licenses = cause == Reason::Licenses;
+        let within = *self.places(entry.partition, for_licenses) < quota || self.is_guest(entry.job);
+        let deadline = self.jobs[entry.job as usize].deadline.map_or(i64::MAX, |d| d.0);
+        let found = if within { self.earliest(entry.job, known, limits.want) } else { None };
+        let found = found.filter(|(_, end, _)| *end <= deadline).map(|(start, end, placed)| Planned {
+            start,
+            end,
+            placed,
+            licenses: self.known[known].shape.licenses.clone(),
+            partition: entry.partition,
+            for_licenses,
+        });
+        let best = match (own, found) {
+            (Some(own), Some(found)) => Some(if found.start < own.start { found } else { own }),
+            (own, found) => own.or(found),
+        };
+        if let Some(best) = best {
+            self.enter(entry.job, best);
+        }
+    }
+
+    /// The first moment after now at which it fits for its whole limit, by what is known of ends.
+    fn earliest(&mut self, job: u32, known: usize, limit: TimeLimit) -> Option<(i64, i64, Placed)> {
+        let duration = match limit {
+            TimeLimit::Minutes(m) => i64::from(m) * 60_000,
+            TimeLimit::Unlimited => FOREVER,
+        };
+        let (mut budget, mut work) = (self.input.policy.work_budget, self.plan.work);
+        if self.is_guest(job) {
+            budget = u64::MAX;
+        }
+        let now = self.timeline.now;
+        let license_node = self.timeline.layout.nodes;
+        let stride = self.timeline.layout.stride;
+        self.timeline.prepare();
+        let mut sweep = self.timeline.sweep(duration);
+        let shape = &self.known[known].shape;
+        let mut future = Future::new(self.input, shape, license_node, stride);
+        for node in &shape.nodes {
+            future.look(*node, now, &sweep);
+        }
+        future.look(license_node as u32, now, &sweep);
+        let mut touched = Vec::new();
+        let mut found = None;
+        while let Some(time) = sweep.next(&mut touched) {
+            for node in &touched {
+                future.look(*node, time, &sweep);
+            }
+            if time <= now || !future.may_fit() {
+                continue;
+            }
+            work += 1;
+            if work + sweep.seen / 256 > budget {
+                break;
+            }
+            let shares = placement::select(shape, future.pool(), Extent::Least);
+            if let Some(shares) = shares {
+                found = Some((time, shares));
+                break;
+            }
+        }
+        work += sweep.seen / 256;
+        let result = found.and_then(|(time, shares)| {
+            let mut free = vec![0; stride];
+            let mut rows = Vec::with_capacity(shares.len());
+            for share in &shares {
+                let mut row = Vec::new();
+                sweep.window(share.node as usize, time, &mut free);
+                let spec = &self.input.nodes[share.node as usize].spec;
+                if !placement::take(shape, spec, &free, share.tasks, &share.job_gres, &mut row) {
+                    return None;
+                }
+                rows.push(row);
+            }
+            Some((time, time.saturating_add(duration), Placed { shares, rows }))
+        });
+        self.plan.work = work;
+        result
+    }
+}
+
+/// What one shape could have of each node as the sweep goes on.
+struct Future<'a> {
+    input: &'a Input,
+    shape: &'a Shape,
+    license_node: usize,
+    /// By position in `shape.nodes`.
+    candidates: Vec<Option<Candidate>>,
+    /// Position in `shape.nodes` by node; u32::MAX for none.
+    place: Vec<u32>,
+    fitting: usize,
+    tasks: u64,
+    licensed: bool,
+    free: Vec<i64>,
+    scratch: Vec<i64>,
+}
+
+impl<'a> Future<'a> {
+    fn new(input: &'a Input, shape: &'a Shape, license_node: usize, stride: usize) -> Self {
+        let mut place = vec![u32::MAX; license_node + 1];
+        for (at, node) in shape.nodes.iter().enumerate() {
+            place[*node as usize] = at as u32;
+        }
+        Future {
+            input,
+            shape,
+            license_node,
+            candidates: shape.nodes.iter().map(|_| None).collect(),
+            place,
+            fitting: 0,
+            tasks: 0,
+            licensed: shape.licenses.is_none(),
+            free: vec![0; stride],
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Judges a node anew for a start at `time`.
+    fn look(&mut self, node: u32, time: i64, sweep: &Sweep<'_>) {
+        if node as usize == self.license_node {
+            if let Some(need) = &self.shape.licenses {
+                sweep.window(node as usize, time, &mut self.free);
+                self.licensed = need.iter().zip(&self.free).all(|(need, have)| need <= have);
+            }
+            return;
+        }
+        let at = self.place[node as usize];
+        if at == u32::MAX {
+            return;
+        }
+        let fresh = if sweep.window(node as usize, time, &mut self.free) {
+            let spec = &self.input.nodes[node as usize].spec;
+            placement::capacity(self.shape, spec, &self.free, &mut self.scratch)
+                .map(|c| Candidate::new(self.shape, node, spec, &self.free, c))
+        } else {
+            None
+        };
+        let slot = &mut self.candidates[at as usize];
+        if let Some(old) = slot.take() {
+            self.fitting -= 1;
+            self.tasks -= u64::from(old.tasks());
+        }
+        if let Some(new) = &fresh {
+            self.fitting += 1;
+            self.tasks += u64::from(new.tasks());
+        }
+        *slot = fresh;
+    }
+
+    /// Cheap to ask; true does not promise that it fits.
+    fn may_fit(&self) -> bool {
+        let enough_tasks = match self.shape.demand.tasks {
+            Tasks::Total { count, .. } => self.tasks >= u64::from(count),
+            Tasks::PerNode(_) => true,
+        };
+        self.licensed
+            && enough_tasks
+            && self.fitting >= self.shape.demand.min_nodes as usize
+            && self.shape.required.iter().all(|r| {
+                let at = self.place[*r as usize];
+                at != u32::MAX && self.candidates[at as usize].is_some()
+            })
+    }
+
+    fn pool(&self) -> Vec<Candidate> {
+        self.candidates.iter().flatten().cloned().collect()
+    }
+}

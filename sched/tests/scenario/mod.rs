@@ -1,0 +1,404 @@
+//! The scenario language: three lines say cluster, load, expectation.
+//!
+//! Statements are separated by `;`. Time now is `NOW`; the memory default is 100 MiB a CPU unless the cluster line says
+//! otherwise. Every scenario is also audited, and planned again with the queue in reverse order: the plan must be equal.
+//!
+//! Cluster:
+//! - `node[1-3] cpus=4 mem=4000 gres=gpu:a100:2 features=a,b weight=2 sockets=2 threads=2 down`
+//! - `main=node[1-3] tier=2 max=60 default=10 nodes=1-4 exclusive state=DOWN maxcpus=2`
+//! - `policy mempercpu=0 mempernode=100 reservations=2 depth=5 budget=9 nobackfill`
+//! - `license matlab=2`
+//!
+//! Load:
+//! - `R9 node1:4+2 node2:4 10m whole part=main` job 9 runs with 4 CPUs and 2 GPUs on node1 …, for 10 more minutes
+//!   (`forever` for no limit)
+//! - `J1 -N2 -n3 -c2 -t10 -p main,long prio=5 …` job 1 is pending; options as sbatch has them, `--array=0-3` offers
+//!   these indices
+//!
+//! Expectation:
+//! - `1 on node1:2 node2:1` job 1 starts there with so many tasks (`1_3` for a task of an array; `1 starts` anywhere)
+//! - `1 holds node1 cpus=0-1 gpu=1 mem=200`, `1 backfilled`, `1 in-order`, `1 limit 5`
+//! - `2 waits Resources`, `2 planned 10m node1 node2`, `2 unplanned`
+
+#![allow(dead_code, reason = "each test file uses its part of the language")]
+
+use sluice_model::index_set::IndexSet;
+use sluice_model::job::{JobIo, JobKind};
+use sluice_model::partition::PartitionState;
+use sluice_model::request::{Distribution, Exclusive, GresScope, MemoryRequest};
+use sluice_model::text::OsBytes;
+use sluice_model::*;
+use sluice_sched::*;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub const NOW: Time = Time(1_800_000_000_000);
+
+pub fn after_minutes(m: i64) -> Time {
+    Time(NOW.0 + m * 60_000)
+}
+
+pub fn blank_spec() -> JobSpec {
+    JobSpec {
+        name: OsBytes::from("t"),
+        kind: JobKind::Allocation,
+        uid: 1,
+        gid: 1,
+        user: "u".into(),
+        group: "g".into(),
+        account: None,
+        qos: None,
+        wckey: None,
+        partitions: Vec::new(),
+        request: ResourceRequest::default(),
+        time_limit: None,
+        time_min: None,
+        begin: None,
+        deadline: None,
+        dependency: None,
+        array: None,
+        hold: false,
+        priority: None,
+        nice: 0,
+        requeue: None,
+        kill_on_invalid_dep: None,
+        signal: None,
+        comment: None,
+        mail_type: 0,
+        mail_user: None,
+        reservation: None,
+        licenses: BTreeMap::new(),
+        io: JobIo::default(),
+        work_dir: OsBytes::from("/"),
+        environment: BlobId([0; 32]),
+        get_user_env: false,
+        limits: Vec::new(),
+        umask: 0o22,
+        submit_host: "h".into(),
+        submit_sid: 1,
+        submit_line: OsBytes::from("sbatch"),
+        command: None,
+        immediate_secs: None,
+        stored: BTreeMap::new(),
+    }
+}
+
+fn num<T: std::str::FromStr>(text: &str) -> T
+where
+    T::Err: std::fmt::Debug,
+{
+    text.parse().unwrap_or_else(|e| panic!("number expected: {text}: {e:?}"))
+}
+
+fn statements(line: &str) -> impl Iterator<Item = Vec<&str>> {
+    line.split(';').map(|s| s.split_whitespace().collect::<Vec<_>>()).filter(|w| !w.is_empty())
+}
+
+pub fn cluster(line: &str) -> Input {
+    let mut input = Input { generation: 7, now: Some(NOW), ..Input::default() };
+    input.policy.default_memory_per_cpu_mb = Some(100);
+    for words in statements(line) {
+        match (words[0], words[0].split_once('=')) {
+            ("policy", _) => words[1..].iter().for_each(|w| policy(&mut input.policy, w)),
+            ("license", _) => {
+                for word in &words[1..] {
+                    let (name, count) = word.split_once('=').expect("NAME=COUNT");
+                    input.licenses.insert(name.to_owned(), num(count));
+                }
+            }
+            (_, Some((name, nodes))) => partition(&mut input, name, nodes, &words[1..]),
+            (names, None) => nodes(&mut input, names, &words[1..]),
+        }
+    }
+    if input.partitions.is_empty() {
+        let all = input.nodes.iter().map(|n| n.spec.name.as_str().to_owned()).collect::<Vec<_>>().join(",");
+        partition(&mut input, "main", &all, &[]);
+    }
+    input
+}
+
+fn policy(policy: &mut Policy, word: &str) {
+    match word.split_once('=').unwrap_or((word, "")) {
+        ("mempercpu", "0") => policy.default_memory_per_cpu_mb = None,
+        ("mempercpu", n) => policy.default_memory_per_cpu_mb = Some(num(n)),
+        ("mempernode", n) => {
+            policy.default_memory_per_cpu_mb = None;
+            policy.default_memory_per_node_mb = Some(num(n));
+        }
+        ("reservations", n) => policy.reservations = num(n),
+        ("depth", n) => policy.queue_depth = num(n),
+        ("budget", n) => policy.work_budget = num(n),
+        ("nobackfill", _) => policy.backfill = false,
+        _ => panic!("policy: {word}"),
+    }
+}
+
+fn nodes(input: &mut Input, names: &str, words: &[&str]) {
+    let mut spec = NodeSpec {
+        name: NodeName::from(""),
+        address: None,
+        sockets: 1,
+        cores_per_socket: 4,
+        threads_per_core: 1,
+        cpus: 4,
+        memory_mb: 4000,
+        tmp_disk_mb: 0,
+        gres: Vec::new(),
+        features: Vec::new(),
+        weight: 1,
+    };
+    let mut available = true;
+    for word in words {
+        match word.split_once('=').unwrap_or((word, "")) {
+            ("cpus", n) => spec.cpus = num(n),
+            ("mem", n) => spec.memory_mb = num(n),
+            ("sockets", n) => spec.sockets = num(n),
+            ("threads", n) => spec.threads_per_core = num(n),
+            ("weight", n) => spec.weight = num(n),
+            ("tmp", n) => spec.tmp_disk_mb = num(n),
+            ("features", list) => spec.features = list.split(',').map(str::to_owned).collect(),
+            ("gres", list) => {
+                spec.gres = list.split(',').map(|g| gres::parse_gres_spec(g).expect("gres")).collect();
+            }
+            ("down", _) => available = false,
+            _ => panic!("node: {word}"),
+        }
+    }
+    for name in hostlist::expand(names).expect("node names") {
+        let spec = NodeSpec { name: NodeName::new(name), ..spec.clone() };
+        input.nodes.push(NodeView { spec: Arc::new(spec), available });
+    }
+}
+
+pub fn node_at(input: &Input, name: &str) -> u32 {
+    let at = input.nodes.iter().position(|n| n.spec.name.as_str() == name);
+    at.unwrap_or_else(|| panic!("no node {name}")) as u32
+}
+
+fn partition(input: &mut Input, name: &str, nodes: &str, words: &[&str]) {
+    let members = hostlist::expand(nodes).expect("node names").iter().map(|n| node_at(input, n)).collect();
+    let mut view = PartitionView { name: name.to_owned(), nodes: members, ..PartitionView::default() };
+    for word in words {
+        match word.split_once('=').unwrap_or((word, "")) {
+            ("tier", n) => view.priority_tier = num(n),
+            ("max", t) => view.max_time = time::parse_time_limit(t).expect("time"),
+            ("default", t) => view.default_time = time::parse_time_limit(t).expect("time"),
+            ("nodes", n) => {
+                let (min, max) = n.split_once('-').expect("MIN-MAX");
+                (view.min_nodes, view.max_nodes) = (num(min), Some(num(max)));
+            }
+            ("exclusive", _) => view.exclusive = true,
+            ("maxcpus", n) => view.max_cpus_per_node = Some(num(n)),
+            ("maxmem", n) => view.max_memory_per_node_mb = Some(num(n)),
+            ("mempercpu", n) => view.default_memory_per_cpu_mb = Some(num(n)),
+            ("state", "DOWN") => view.state = PartitionState::Down,
+            ("state", "DRAIN") => view.state = PartitionState::Drain,
+            ("state", "INACTIVE") => view.state = PartitionState::Inactive,
+            _ => panic!("partition: {word}"),
+        }
+    }
+    input.partitions.push(view);
+}
+
+pub fn load(input: &mut Input, line: &str) {
+    for words in statements(line) {
+        let (kind, id) = words[0].split_at(1);
+        match kind {
+            "R" => running(input, num(id), &words[1..]),
+            "J" => {
+                let job = pending(input, num(id), &words[1..]);
+                input.pending.push(job);
+            }
+            _ => panic!("R or J expected: {}", words[0]),
+        }
+    }
+}
+
+fn running(input: &mut Input, id: u32, words: &[&str]) {
+    let mut nodes = Vec::new();
+    let (mut ends, mut exclusive, mut partition) = (Some(NOW), false, Some(0));
+    let mut licenses = BTreeMap::new();
+    for word in words {
+        if let Some(list) = word.strip_prefix("lic=") {
+            licenses = sluice_model::licenses::parse(list).expect("licences");
+        } else if let Some((name, amounts)) = word.split_once(':') {
+            let (cpus, gpus) = amounts.split_once('+').unwrap_or((amounts, "0"));
+            nodes.push(hold_next(input, &nodes, name, num(cpus), num(gpus)));
+        } else if let Some(name) = word.strip_prefix("part=") {
+            partition = input.partitions.iter().position(|p| p.name == name).map(|p| p as u32);
+        } else if *word == "whole" {
+            exclusive = true;
+        } else if *word == "forever" {
+            ends = None;
+        } else {
+            ends = Some(after_minutes(num(word.strip_suffix('m').expect("minutes"))));
+        }
+    }
+    let allocation = Arc::new(Allocation { nodes });
+    input.running.push(RunningJob { job: JobId(id), allocation, ends, exclusive, partition, licenses });
+}
+
+/// The lowest indices that no running job holds.
+fn hold_next(input: &Input, mine: &[NodeAlloc], name: &str, cpus: u64, gpus: u64) -> NodeAlloc {
+    let node = NodeName::from(name);
+    let held: Vec<&NodeAlloc> =
+        input.running.iter().flat_map(|r| &r.allocation.nodes).chain(mine).filter(|n| n.node == node).collect();
+    let spec = &input.nodes[node_at(input, name) as usize].spec;
+    let mut free = IndexSet::range(0, spec.cpus.max(1) - 1);
+    held.iter().for_each(|h| free = free.difference(&h.cpus));
+    let mut alloc =
+        NodeAlloc { node, cpus: free.take(cpus), memory_mb: 100 * cpus, gres: Vec::new(), tasks: cpus as u32 };
+    let (mut first, mut left) = (0, gpus);
+    for g in spec.gres.iter().filter(|g| g.name == "gpu") {
+        let mut free = IndexSet::range(first, first + g.count as u32 - 1);
+        held.iter().flat_map(|h| &h.gres).for_each(|h| free = free.difference(&h.indices));
+        let indices = free.take(left);
+        left -= indices.len();
+        first += g.count as u32;
+        if !indices.is_empty() {
+            alloc.gres.push(GresAlloc { name: "gpu".into(), kind: g.kind.clone(), indices });
+        }
+    }
+    assert!(alloc.cpus.len() == cpus && left == 0, "{name} has not so much free");
+    alloc
+}
+
+/// Reads options as sbatch has them; those with a value of their own take the next word.
+pub fn pending(input: &Input, id: u32, words: &[&str]) -> PendingJob {
+    let mut spec = blank_spec();
+    let mut job = PendingJob {
+        job: JobId(id),
+        indices: Vec::new(),
+        partitions: vec![0],
+        request: Arc::new(spec.clone()),
+        time_limit: None,
+        time_min: None,
+        priority: 100,
+        submitted: Time(NOW.0 - 1_000_000 + i64::from(id)),
+        deadline: None,
+        exclusive: false,
+    };
+    let names =
+        |list: &str| -> Vec<NodeName> { hostlist::expand(list).expect("nodes").iter().map(NodeName::new).collect() };
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let mut pair = word.split_once('=');
+        if !word.starts_with("--") && word.starts_with('-') {
+            pair = Some(if word.len() > 2 { word.split_at(2) } else { (word, words.next().expect("value")) });
+        }
+        let (option, value) = pair.unwrap_or((word, ""));
+        let r = &mut spec.request;
+        match option {
+            "-N" => r.nodes = Some(node_count::parse(value).expect("nodes")),
+            "-n" => r.ntasks = Some(num(value)),
+            "-c" => r.cpus_per_task = Some(num(value)),
+            "-t" => job.time_limit = Some(time::parse_time_limit(value).expect("time")),
+            "-w" => r.node_list = names(value),
+            "-x" => r.exclude = names(value),
+            "-C" => r.constraint = Some(constraint::parse(value).expect("constraint")),
+            "-L" => spec.licenses = licenses::parse(value).expect("licences"),
+            "-p" => {
+                let position = |name: &str| input.partitions.iter().position(|p| p.name == name).expect(name) as u32;
+                job.partitions = value.split(',').map(position).collect();
+            }
+            "--ntasks-per-node" => r.ntasks_per_node = Some(num(value)),
+            "--mincpus" => r.min_cpus_per_node = Some(num(value)),
+            "--mem" => r.memory = Some(MemoryRequest::PerNode(num(value))),
+            "--mem-per-cpu" => r.memory = Some(MemoryRequest::PerCpu(num(value))),
+            "--mem-per-gpu" => r.memory = Some(MemoryRequest::PerGpu(num(value))),
+            "--gres" => r.gres.extend(gres::parse_gres(value, GresScope::Node).expect("gres")),
+            "--gpus" => r.gres.extend(gres::parse_gpus(value, GresScope::Job).expect("gpus")),
+            "--gpus-per-task" => r.gres.extend(gres::parse_gpus(value, GresScope::Task).expect("gpus")),
+            "--gpus-per-socket" => r.gres.extend(gres::parse_gpus(value, GresScope::Socket).expect("gpus")),
+            "--exclusive" => r.exclusive = Exclusive::Node,
+            "--contiguous" => r.contiguous = true,
+            "--cyclic" => r.distribution = Some(Distribution::Cyclic),
+            "--overcommit" => r.overcommit = true,
+            "--tmp" => r.tmp_disk_mb = num(value),
+            "--time-min" => job.time_min = Some(time::parse_time_limit(value).expect("time")),
+            "--deadline" => job.deadline = Some(after_minutes(num(value))),
+            "--array" => job.indices = array::parse_array(value, 1000).expect("array").indices.iter().collect(),
+            "prio" => job.priority = num(value),
+            "at" => job.submitted = Time(num(value)),
+            _ => panic!("job: {word}"),
+        }
+    }
+    spec.time_limit = job.time_limit;
+    spec.time_min = job.time_min;
+    job.request = Arc::new(spec);
+    job
+}
+
+/// Plans, audits, plans again in another order, then compares with the expectation.
+#[track_caller]
+pub fn scenario(cluster_line: &str, load_line: &str, expectation: &str) -> Plan {
+    let mut input = cluster(cluster_line);
+    load(&mut input, load_line);
+    let plan = plan_and_audit(&input);
+    for words in statements(expectation) {
+        expect(&input, &plan, &words);
+    }
+    plan
+}
+
+#[track_caller]
+pub fn plan_and_audit(input: &Input) -> Plan {
+    let plan = sluice_sched::plan(input);
+    let wrong = audit(input, &plan);
+    assert!(wrong.is_empty(), "{}\n{plan:#?}", wrong.iter().map(|v| format!("{v}\n")).collect::<String>());
+    let mut other = input.clone();
+    other.pending.reverse();
+    assert_eq!(sluice_sched::plan(&other), plan, "the order of the input must not matter");
+    plan
+}
+
+#[track_caller]
+fn expect(input: &Input, plan: &Plan, words: &[&str]) {
+    let (id, index) = words[0].split_once('_').map_or((words[0], None), |(id, i)| (id, Some(num::<u32>(i))));
+    let job = JobId(num(id));
+    let start = plan.starts.iter().find(|s| s.job == job && s.index == index);
+    let started = || start.unwrap_or_else(|| panic!("{} does not start: {plan:#?}", words[0]));
+    let planned = plan.reservations.iter().find(|r| r.job == job);
+    match words[1] {
+        "starts" => _ = started(),
+        "on" => {
+            let nodes = &started().allocation.nodes;
+            let got: Vec<String> = nodes.iter().map(|n| format!("{}:{}", n.node, n.tasks)).collect();
+            assert_eq!(got.join(" "), words[2..].join(" "), "{}", words[0]);
+        }
+        "holds" => {
+            let node = NodeName::from(words[2]);
+            let held = started().allocation.on(&node).unwrap_or_else(|| panic!("not on {node}"));
+            for word in &words[3..] {
+                let (what, value) = word.split_once('=').expect("WHAT=VALUE");
+                let got = match what {
+                    "cpus" => held.cpus.to_string(),
+                    "mem" => held.memory_mb.to_string(),
+                    _ => {
+                        let of = |g: &&GresAlloc| g.name == what || g.kind.as_deref() == Some(what);
+                        held.gres.iter().filter(of).map(|g| g.indices.to_string()).collect::<Vec<_>>().join("+")
+                    }
+                };
+                assert_eq!(got, value, "{what} of {} on {node}", words[0]);
+            }
+        }
+        "backfilled" => assert!(started().backfilled, "{} started in order", words[0]),
+        "in-order" => assert!(!started().backfilled, "{} was backfilled", words[0]),
+        "limit" => assert_eq!(started().time_limit, time::parse_time_limit(words[2]).expect("time"), "{}", words[0]),
+        "waits" => {
+            let whole = input.pending.iter().find(|p| p.job == job).expect("pending").indices.len().max(1);
+            let count = plan.starts.iter().filter(|s| s.job == job).count();
+            assert!(count < whole, "{} starts: {plan:#?}", words[0]);
+            let reason = plan.reasons.iter().find(|r| r.0 == job).map_or(Reason::Priority, |r| r.1);
+            assert_eq!(reason.as_str(), words[2], "{}", words[0]);
+        }
+        "planned" => {
+            let planned = planned.unwrap_or_else(|| panic!("{} has no planned start: {plan:#?}", words[0]));
+            assert_eq!(planned.start, after_minutes(num(words[2].strip_suffix('m').expect("minutes"))), "{}", words[0]);
+            let nodes: Vec<&str> = planned.nodes.iter().map(|n| n.as_str()).collect();
+            assert_eq!(nodes.join(" "), words[3..].join(" "), "{}", words[0]);
+        }
+        "unplanned" => assert!(planned.is_none(), "{} is planned: {planned:?}", words[0]),
+        other => panic!("unknown expectation {other}"),
+    }
+}
