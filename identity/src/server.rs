@@ -12,7 +12,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::service::Routes;
 use tonic::transport::ServerTlsConfig;
 use tonic::transport::server::{Connected, Server};
@@ -152,43 +153,52 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Conn<S> {
     }
 }
 
-/// Accepts local connections; one whose credentials the kernel does not tell is dropped.
-struct UnixIncoming(UnixListener);
+/// After a failed accept (no file descriptors left, most likely) the next try comes so much later.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-impl tokio_stream::Stream for UnixIncoming {
-    type Item = io::Result<Conn<UnixStream>>;
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+/// Accepts connections as long as somebody takes them. Never ends over an error: a daemon that is out of file descriptors
+/// for a moment must serve again afterwards.
+fn incoming<S, F>(mut accept: impl FnMut() -> F + Send + 'static) -> ReceiverStream<io::Result<Conn<S>>>
+where
+    S: Send + 'static,
+    F: Future<Output = io::Result<Conn<S>>> + Send,
+{
+    let (taken, stream) = mpsc::channel(16);
+    tokio::spawn(async move {
         loop {
-            let (stream, _) = match self.0.poll_accept(cx) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(Err(e)) => return Poll::Ready(Some(Err(e))),
-                Poll::Ready(Ok(accepted)) => accepted,
+            let accepted = tokio::select! {
+                accepted = accept() => accepted,
+                () = taken.closed() => return,
             };
-            match stream.peer_cred() {
-                Ok(cred) => {
-                    let origin = Origin::Unix { uid: cred.uid(), gid: cred.gid(), pid: cred.pid() };
-                    return Poll::Ready(Some(Ok(Conn { stream, origin })));
+            match accepted {
+                Ok(connection) => {
+                    if taken.send(Ok(connection)).await.is_err() {
+                        return;
+                    }
                 }
-                Err(error) => tracing::warn!(%error, "a local connection without credentials was dropped"),
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
             }
         }
-    }
+    });
+    ReceiverStream::new(stream)
 }
 
-struct TcpIncoming(TcpListener);
+/// A local connection with the caller's credentials.
+async fn accept_unix(listener: &UnixListener) -> io::Result<Conn<UnixStream>> {
+    let (stream, _) = listener.accept().await?;
+    let cred = stream.peer_cred()?;
+    let origin = Origin::Unix { uid: cred.uid(), gid: cred.gid(), pid: cred.pid() };
+    Ok(Conn { stream, origin })
+}
 
-impl tokio_stream::Stream for TcpIncoming {
-    type Item = io::Result<Conn<TcpStream>>;
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.0.poll_accept(cx).map(|accepted| {
-            Some(accepted.and_then(|(stream, addr)| {
-                stream.set_nodelay(true)?;
-                let keepalive = nix::sys::socket::setsockopt(&stream, nix::sys::socket::sockopt::KeepAlive, &true);
-                keepalive.map_err(io::Error::from)?;
-                Ok(Conn { stream, origin: Origin::Tcp { addr: Some(addr) } })
-            }))
-        })
-    }
+async fn accept_tcp(listener: &TcpListener) -> io::Result<Conn<TcpStream>> {
+    let (stream, addr) = listener.accept().await?;
+    stream.set_nodelay(true)?;
+    nix::sys::socket::setsockopt(&stream, nix::sys::socket::sockopt::KeepAlive, &true)?;
+    Ok(Conn { stream, origin: Origin::Tcp { addr: Some(addr) } })
 }
 
 /// Where to listen.
@@ -239,13 +249,23 @@ async fn serve_one(
     let serving = async {
         match listener {
             Listener::Unix(listener) => {
+                let listener = Arc::new(listener);
+                let connections = incoming(move || {
+                    let listener = Arc::clone(&listener);
+                    async move { accept_unix(&listener).await }
+                });
                 let mut server = server;
-                server.add_routes(routes).serve_with_incoming_shutdown(UnixIncoming(listener), stop).await
+                server.add_routes(routes).serve_with_incoming_shutdown(connections, stop).await
             }
             Listener::Tls(listener, keys) => {
                 let tls = ServerTlsConfig::new().identity(keys.tls_identity()).timeout(Duration::from_secs(10));
+                let listener = Arc::new(listener);
+                let connections = incoming(move || {
+                    let listener = Arc::clone(&listener);
+                    async move { accept_tcp(&listener).await }
+                });
                 let mut server = server.tls_config(tls)?;
-                server.add_routes(routes).serve_with_incoming_shutdown(TcpIncoming(listener), stop).await
+                server.add_routes(routes).serve_with_incoming_shutdown(connections, stop).await
             }
         }
     };

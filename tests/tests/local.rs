@@ -26,7 +26,8 @@ fn down_ends_running_jobs_and_what_they_left_in_the_background() {
     let cluster = Cluster::start();
     let script = "setsid sleep 1000 & trap '' TERM; echo $! > started; sleep 1000";
     let job = cluster.submit(&["--output=/dev/null", &format!("--wrap={script}")]);
-    let pid = wait_for("the job's background process", || cluster.read("started").filter(|t| t.ends_with('\n')).ok_or(()));
+    let pid =
+        wait_for("the job's background process", || cluster.read("started").filter(|t| t.ends_with('\n')).ok_or(()));
     assert_eq!(cluster.local::<&str>("down", &[]).code, 0);
     let alive = std::path::Path::new(&format!("/proc/{}", pid.trim())).exists();
     assert!(!alive, "process {} outlived its cluster", pid.trim());
@@ -88,6 +89,67 @@ fn the_environment_puts_the_commands_first_for_shells_and_for_jobs() {
     let bin = cluster.dir().join("bin");
     assert_eq!(said.out.lines().next(), Some(bin.join("sbatch").to_str().unwrap()));
     assert_eq!(cluster.read("path"), Some(format!("{}\n", bin.join("squeue").display())));
+}
+
+/// Some user without rights; no entry in the user database is needed.
+const NOBODY: u32 = 65534;
+
+fn is_root() -> bool {
+    let root = nix::unistd::geteuid().is_root();
+    if !root {
+        eprintln!("skipped: needs root to act as another user");
+    }
+    root
+}
+
+#[test]
+fn started_by_root_a_cluster_serves_every_user_as_themself() {
+    if !is_root() {
+        return;
+    }
+    let cluster = Cluster::start();
+    let submit = |words: &[&str]| cluster.run_as(NOBODY, NOBODY, words);
+    let said = submit(&["sbatch", "--parsable", "--output=who", "--wrap=id -u; id -g"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    let job: u32 = said.out.trim().parse().expect("a job id");
+    assert_eq!(cluster.wait_end(job), "COMPLETED");
+    assert_eq!(cluster.read("who"), Some(format!("{NOBODY}\n{NOBODY}\n")));
+    let mine = cluster.submit(&["--output=/dev/null", "--wrap=sleep 1000"]);
+    let refused = submit(&["scancel", &mine.to_string()]);
+    assert_ne!(refused.code, 0, "a user cancelled root's job: {refused:?}");
+    assert!(matches!(cluster.state(mine).as_deref(), Some("PENDING" | "RUNNING")));
+}
+
+#[test]
+fn an_ordinary_user_has_a_cluster_of_their_own_and_is_told_what_is_missing() {
+    use std::os::unix::process::CommandExt;
+    if !is_root() {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    nix::unistd::chown(home.path(), Some(NOBODY.into()), Some(NOBODY.into())).unwrap();
+    // The build folder may lie where others can't look.
+    for name in ["sluice", "sluice-ctld", "sluice-noded"] {
+        std::fs::copy(programs().join(name), home.path().join(name)).unwrap();
+    }
+    let dir = home.path().join("c");
+    let run = |program: &std::path::Path, words: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(words).env_clear().env("PATH", "/usr/bin:/bin").env("HOME", home.path()).current_dir(home.path());
+        let out = command.uid(NOBODY).gid(NOBODY).output().unwrap();
+        let text = String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr);
+        (out.status.success(), text)
+    };
+    let sluice = home.path().join("sluice");
+    let place = ["--dir", dir.to_str().unwrap()];
+    let (up, text) = run(&sluice, &[&["local", "up", "--nodes=1"], &place[..]].concat());
+    let job = run(&dir.join("bin/sbatch"), &["--wait", "--output=who", "--wrap=id -u"]);
+    let who = std::fs::read_to_string(home.path().join("who"));
+    let (down, said) = run(&sluice, &[&["local", "down"], &place[..]].concat());
+    assert!(up && down, "{text}\n{said}");
+    assert!(text.contains("not started by root: only you can submit, and jobs run as you"), "{text}");
+    assert!(job.0, "{}", job.1);
+    assert_eq!(who.unwrap(), format!("{NOBODY}\n"));
 }
 
 #[test]

@@ -175,6 +175,21 @@ async fn serving_ends_when_it_is_told_to() {
     tokio::time::timeout(Duration::from_secs(30), server).await.unwrap().unwrap().unwrap();
 }
 
+#[tokio::test]
+async fn connections_that_say_nothing_do_not_keep_others_out() {
+    let f = Fixture::new();
+    let keys = f.host("node1", COMPUTE);
+    let server = start_steps(&f, &keys, keys.verifier()).await;
+    let mut silent = Vec::new();
+    for _ in 0..100 {
+        silent.push(tokio::net::TcpStream::connect(&server.addr).await.unwrap());
+    }
+    let endpoint = Endpoint::tls(&server.addr, "node1", &f.keys.cluster().ca_pem);
+    let node = Tokens::Node { keys: f.host("node2", COMPUTE), audience: "node1".into() };
+    let link = Authorized::connect(&endpoint, node).await.unwrap();
+    assert!(who(&link).await.is_ok());
+}
+
 mod joining_over_the_wire {
     use super::*;
     use v1::controller_server::Controller;

@@ -87,7 +87,8 @@ fn a_grant_can_not_go_beyond_its_job() {
     let f = Fixture::new();
     let manager = f.host("node1", COMPUTE);
     let gpus = |last| vec![v1::GresAlloc { name: "gpu".into(), kind: None, indices: cores(0, last) }];
-    let changes: [(&str, &dyn Fn(&mut v1::StepGrantBody)); 8] = [
+    type Change<'a> = (&'a str, &'a dyn Fn(&mut v1::StepGrantBody));
+    let changes: [Change; 8] = [
         ("another job", &|s| s.key.as_mut().unwrap().job = 8),
         ("another attempt", &|s| s.key.as_mut().unwrap().attempt = 0),
         ("a foreign node", &|s| s.nodes[0].node = "node3".into()),
