@@ -5,6 +5,7 @@
 //! printer. Data goes to stdout, talk to stderr; a closed pipe is success. It must stay quick to start: one thread, one
 //! connection, nothing done before it is needed.
 
+mod allocation;
 mod client;
 mod client_config;
 mod commands;
@@ -15,12 +16,13 @@ mod help;
 mod local;
 mod options;
 mod out;
-mod settings;
-mod submit;
-mod watch;
 mod render;
+mod settings;
+mod signals;
+mod submit;
 mod view;
 mod viewing;
+mod watch;
 
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;

@@ -15,21 +15,20 @@ const PATIENCE: Duration = Duration::from_secs(600);
 pub async fn wait(client: &mut Client, job: u32) -> ExitCode {
     client.set_patience(PATIENCE);
     let mut watch = JobWatch::new(job, true);
-    let mut worst = 0;
+    let mut end = None;
     loop {
         match watch.next(client).await {
-            Ok(Some(record)) if is_finished(&record) => worst = worst.max(code(&record)),
-            Ok(Some(_)) => {}
-            Ok(None) => return ExitCode::from(worst),
+            Ok(Some(record)) => end = is_finished(&record).then(|| code(&record)),
+            Ok(None) if end.is_some() => return ExitCode::from(end.unwrap_or(1)),
             // It ended so long ago that only the history knows it.
-            Err(e) if e.refusal_code() == Some(refusal::INVALID_JOB_ID) => {
-                return match from_history(client, job).await {
-                    Ok(found) => ExitCode::from(worst.max(found)),
-                    Err(e) => complain(&e),
-                };
-            }
+            Ok(None) => break,
+            Err(e) if e.refusal_code() == Some(refusal::INVALID_JOB_ID) => break,
             Err(e) => return complain(&e),
         }
+    }
+    match from_history(client, job).await {
+        Ok(found) => ExitCode::from(found),
+        Err(e) => complain(&e),
     }
 }
 
