@@ -153,4 +153,12 @@ fn main() {
         let (starts, planned, work) = (done.starts.len(), done.reservations.len(), done.work);
         println!("{best:9.2} ms  {title}: {starts} starts, {planned} planned, {work} attempts");
     }
+    let input = input(0, nodes, 0, 5);
+    for (shape, title) in ["plain", "8 CPUs", "16 nodes", "200 tasks", "1 GPU"].into_iter().enumerate() {
+        let job = spec(shape as u32);
+        let begin = Instant::now();
+        let asked = 1000;
+        let accepted = (0..asked).filter(|_| feasible(input.cluster(), &job, &[0]).is_ok()).count();
+        println!("{:9.2} µs  feasible, {title}: {accepted} of {asked}", begin.elapsed().as_secs_f64() * 1e6 / 1000.0);
+    }
 }

@@ -21,7 +21,7 @@ use crate::order::{self, Entry};
 use crate::placement::Share;
 use crate::plan::{Plan, PlannedReservation, Start};
 use crate::reasons::Reasons;
-use crate::shape::{Shape, Verdict};
+use crate::shape::{Purpose, Shape, Verdict};
 use crate::timeline::{NEVER, Timeline};
 use reserve::Planned;
 use sluice_model::partition::PartitionState;
@@ -238,7 +238,7 @@ impl<'a> Pass<'a> {
     }
 
     fn known_shape(&mut self, job: &'a PendingJob, partition: u32) -> usize {
-        let mut hasher = Fnv(0xcbf2_9ce4_8422_2325);
+        let mut hasher = Mix::default();
         (&job.request.request, &job.request.licenses, job.exclusive, partition).hash(&mut hasher);
         let same = |k: &Known<'_>| {
             k.shape.partition == partition
@@ -252,7 +252,8 @@ impl<'a> Pass<'a> {
             return *at;
         }
         let spec = &*job.request;
-        let mut shape = Shape::new(self.input.cluster(), &spec.request, &spec.licenses, job.exclusive, partition);
+        let mut shape =
+            Shape::new(self.input.cluster(), &spec.request, &spec.licenses, job.exclusive, partition, Purpose::Place);
         shape.bind(&self.timeline, &spec.licenses);
         alike.push(self.known.len());
         self.known.push(Known { shape, example: job, failed: None, sticky: None });
@@ -350,16 +351,38 @@ impl<'a> Pass<'a> {
     }
 }
 
-/// FNV-1a: the same on every machine and run, so that nothing depends on a random seed.
-struct Fnv(u64);
+/// A word at a time, multiplied and rotated: the same on every machine and run, so that nothing depends on a random seed.
+/// What collides is compared, so it need not be strong.
+#[derive(Default)]
+struct Mix(u64);
 
-impl Hasher for Fnv {
+impl Mix {
+    fn add(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+}
+
+impl Hasher for Mix {
     fn finish(&self) -> u64 {
         self.0
     }
     fn write(&mut self, bytes: &[u8]) {
-        for b in bytes {
-            self.0 = (self.0 ^ u64::from(*b)).wrapping_mul(0x0000_0100_0000_01b3);
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.add(u64::from_le_bytes(word));
         }
+    }
+    fn write_u8(&mut self, n: u8) {
+        self.add(u64::from(n));
+    }
+    fn write_u32(&mut self, n: u32) {
+        self.add(u64::from(n));
+    }
+    fn write_u64(&mut self, n: u64) {
+        self.add(n);
+    }
+    fn write_usize(&mut self, n: usize) {
+        self.add(n as u64);
     }
 }

@@ -7,7 +7,7 @@
 //! with a reason (`pends`), all else is refused.
 
 use crate::input::{ClusterView, PartitionView};
-use crate::shape::{Shape, Verdict};
+use crate::shape::{Purpose, Shape, Verdict};
 use sluice_model::{JobSpec, Reason, TimeLimit};
 use std::fmt;
 
@@ -100,7 +100,7 @@ pub fn feasible(cluster: ClusterView<'_>, spec: &JobSpec, partitions: &[u32]) ->
     let mut worst: Option<Infeasible> = None;
     for p in partitions {
         let Some(view) = cluster.partitions.get(*p as usize) else { continue };
-        let shape = Shape::new(cluster, &spec.request, &spec.licenses, false, *p);
+        let shape = Shape::new(cluster, &spec.request, &spec.licenses, false, *p, Purpose::Judge);
         let problem = match (shape.verdict, check_time(spec.time_limit, spec.time_min, view)) {
             (Verdict::Never(never), _) if !never.pends() => never,
             (_, Err(late)) => late,

@@ -7,7 +7,7 @@
 use crate::demand::{Demand, MemoryDemand, Tasks};
 use crate::feasibility::Infeasible;
 use crate::input::{ClusterView, PartitionView};
-use crate::placement::{self, Extent, Share};
+use crate::placement::{self, Candidate, Capacity, Extent, Share};
 use crate::timeline::{self, CPUS, GRES, MEMORY};
 use sluice_model::node::NodeSpec;
 use sluice_model::{Reason, ResourceRequest};
@@ -30,6 +30,15 @@ pub(crate) struct Shape {
     pub verdict: Verdict,
 }
 
+/// What a shape is made for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// The verdict alone: `nodes` may stay empty.
+    Judge,
+    /// Placing jobs.
+    Place,
+}
+
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
     Possible,
@@ -46,6 +55,7 @@ impl Shape {
         licenses: &BTreeMap<String, u32>,
         exclusive: bool,
         partition: u32,
+        purpose: Purpose,
     ) -> Shape {
         let view = &cluster.partitions[partition as usize];
         let demand = Demand::new(request, view, cluster.policy, exclusive);
@@ -59,7 +69,7 @@ impl Shape {
             weighted: false,
             verdict: Verdict::Possible,
         };
-        if let Err(never) = shape.fill(cluster, view, request, licenses) {
+        if let Err(never) = shape.fill(cluster, view, request, licenses, purpose) {
             shape.verdict = Verdict::Never(never);
         }
         shape
@@ -71,6 +81,7 @@ impl Shape {
         view: &PartitionView,
         request: &ResourceRequest,
         licenses: &BTreeMap<String, u32>,
+        purpose: Purpose,
     ) -> Result<(), Infeasible> {
         if !request.node_list.is_empty() {
             let known: BTreeMap<&str, u32> = cluster.nodes.iter().map(|n| n.spec.name.as_str()).zip(0..).collect();
@@ -109,17 +120,25 @@ impl Shape {
             return Err(Infeasible::NodeLimit { asked: fewest, limit: view.min_nodes });
         }
 
-        let mut all: Vec<u32> = view.nodes.iter().copied().filter(|n| (*n as usize) < cluster.nodes.len()).collect();
+        let exclude: Vec<&str> = request.exclude.iter().map(|n| n.as_str()).collect();
+        let mut empty = Empty::default();
+        let mut capacity = |n: u32| {
+            let spec = &cluster.nodes.get(n as usize)?.spec;
+            let passes = !exclude.contains(&spec.name.as_str())
+                && request.constraint.as_ref().is_none_or(|c| c.matches(&spec.features))
+                && spec.tmp_disk_mb >= self.demand.tmp_disk_mb;
+            if passes { empty.capacity(self, spec) } else { None }
+        };
+        if purpose == Purpose::Judge
+            && self.can_be_alone()
+            && view.nodes.iter().any(|n| capacity(*n).is_some_and(|c| self.satisfied_by(&c)))
+        {
+            // Most requests end here, after a look at one node.
+            return Ok(());
+        }
+        let mut all: Vec<u32> = view.nodes.iter().copied().filter(|n| capacity(*n).is_some()).collect();
         all.sort_unstable();
         all.dedup();
-        let exclude: Vec<&str> = request.exclude.iter().map(|n| n.as_str()).collect();
-        all.retain(|n| {
-            let spec = &cluster.nodes[*n as usize].spec;
-            !exclude.contains(&spec.name.as_str())
-                && request.constraint.as_ref().is_none_or(|c| c.matches(&spec.features))
-                && spec.tmp_disk_mb >= self.demand.tmp_disk_mb
-                && self.fits_empty(spec)
-        });
         let weight = |n: &u32| cluster.nodes[*n as usize].spec.weight;
         self.weighted = all.iter().any(|n| weight(n) != weight(&all[0]));
         // Judged on empty nodes: all of them, then those that take jobs now.
@@ -136,43 +155,30 @@ impl Shape {
         Ok(())
     }
 
-    fn fits_empty(&self, spec: &NodeSpec) -> bool {
-        let row = empty_row(spec, &self.demand);
-        placement::capacity(self, spec, &row, &mut Vec::new()).is_some()
-    }
-
     fn place_empty(&self, cluster: ClusterView<'_>, nodes: &[u32]) -> Option<Vec<Share>> {
-        let mut scratch = Vec::new();
-        let mut candidates = Vec::with_capacity(nodes.len().min(64));
-        // For a plain request of one node the first will do.
-        let enough = if self.is_plain() { 1 } else { usize::MAX };
-        for node in nodes {
+        let mut empty = Empty::default();
+        let candidates = nodes.iter().filter_map(|node| {
             let spec = &cluster.nodes[*node as usize].spec;
-            let row = empty_row(spec, &self.demand);
-            if let Some(capacity) = placement::capacity(self, spec, &row, &mut scratch) {
-                candidates.push(placement::Candidate::new(self, *node, spec, &row, capacity));
-                if candidates.len() >= enough {
-                    break;
-                }
-            }
-        }
-        placement::select(self, candidates, Extent::Least)
+            let capacity = empty.capacity(self, spec)?;
+            Some(Candidate::new(self, *node, spec, &empty.row, capacity))
+        });
+        placement::select(self, candidates.collect(), Extent::Least)
     }
 
     /// One node is all it needs, where that suffices.
     pub fn one_node(&self) -> bool {
-        self.required.is_empty() && self.demand.min_nodes == 1 && self.demand.max_nodes.is_none_or(|m| m == 1)
+        self.can_be_alone() && self.demand.max_nodes.is_none_or(|m| m == 1)
     }
 
-    /// Any one node that can take a task is enough.
-    fn is_plain(&self) -> bool {
-        self.required.is_empty()
-            && self.demand.job_gres.is_empty()
-            && self.demand.min_nodes == 1
-            && match self.demand.tasks {
-                Tasks::Total { count, .. } => count == 1,
-                Tasks::PerNode(_) => true,
-            }
+    fn can_be_alone(&self) -> bool {
+        self.required.is_empty() && self.demand.min_nodes == 1 && self.demand.job_gres.is_empty()
+    }
+
+    fn satisfied_by(&self, capacity: &Capacity) -> bool {
+        match self.demand.tasks {
+            Tasks::Total { count, .. } => capacity.tasks >= count,
+            Tasks::PerNode(_) => true,
+        }
     }
 
     /// In the words a user can act on.
@@ -240,15 +246,22 @@ impl Shape {
     }
 }
 
-/// What an empty node has free, with a slot for each GRES entry and one for the partition's limit.
-fn empty_row(spec: &NodeSpec, demand: &Demand) -> Vec<i64> {
-    let mut row = vec![0; GRES + spec.gres.len()];
-    row[CPUS] = i64::from(spec.cpus.min(demand.max_cpus_per_node.unwrap_or(u32::MAX)));
-    row[MEMORY] = i64::try_from(spec.memory_mb).unwrap_or(i64::MAX);
-    for (slot, gres) in row[GRES..].iter_mut().zip(&spec.gres) {
-        *slot = i64::try_from(gres.count).unwrap_or(i64::MAX);
+/// What an empty node has free: a row with a slot for each GRES entry.
+#[derive(Default)]
+struct Empty {
+    row: Vec<i64>,
+    scratch: Vec<i64>,
+}
+
+impl Empty {
+    fn capacity(&mut self, shape: &Shape, spec: &NodeSpec) -> Option<Capacity> {
+        self.row.clear();
+        self.row.resize(GRES, 0);
+        self.row[CPUS] = i64::from(spec.cpus.min(shape.demand.max_cpus_per_node.unwrap_or(u32::MAX)));
+        self.row[MEMORY] = i64::try_from(spec.memory_mb).unwrap_or(i64::MAX);
+        self.row.extend(spec.gres.iter().map(|g| i64::try_from(g.count).unwrap_or(i64::MAX)));
+        placement::capacity(shape, spec, &self.row, &mut self.scratch)
     }
-    row
 }
 
 impl Shape {

@@ -152,7 +152,7 @@ fn first_in_line(input: &Input, plan: &Plan, planned: &PlannedReservation) -> bo
 fn advance(input: &mut Input, early: u32) -> bool {
     let now = input.now.expect("now");
     // Now and then one ends before its limit.
-    let early = (!input.running.is_empty() && early % 3 == 0).then(|| early as usize % input.running.len());
+    let early = (!input.running.is_empty() && early.is_multiple_of(3)).then(|| early as usize % input.running.len());
     if let Some(at) = early {
         input.running.remove(at);
         input.now = Some(Time(now.0 + 1000));
