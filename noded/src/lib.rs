@@ -4,15 +4,21 @@
 //! the controller has it. Each step on a node is held by a supervisor process of its own (`sluice-noded supervise`),
 //! which the daemon may die without.
 
+pub mod admitted;
 pub mod cgroup;
 pub mod frame;
-pub mod procs;
-pub mod sock;
-pub mod spool;
-pub mod supervise;
 pub mod hardware;
 pub mod launch;
+pub mod link;
 pub mod logging;
 pub mod notify;
+pub mod owner;
+pub mod part;
 pub mod placing;
+pub mod procs;
+pub mod run;
+pub mod service;
+pub mod sock;
+pub mod spool;
 pub mod store;
+pub mod supervise;

@@ -13,7 +13,11 @@ use sluice_proto::v1::{GresAlloc, GresRequest, JobCredentialBody, ManagedStep, S
 #[derive(Debug, PartialEq)]
 pub enum Placed {
     /// Nodes of the step, and what of them others may not use meanwhile.
-    Now { nodes: Vec<StepNode>, counted: Vec<StepNode>, ntasks: u32 },
+    Now {
+        nodes: Vec<StepNode>,
+        counted: Vec<StepNode>,
+        ntasks: u32,
+    },
     /// Slurm's words for what it waits for.
     Busy(&'static str),
     Never(String),
@@ -110,7 +114,9 @@ fn wanted<'a>(job: &Job<'_>, request: &'a StepRequest) -> Result<Wanted<'a>, Str
     let asked = (request.node_list.len() as u32).max(1);
     let ntasks = match (request.ntasks, request.ntasks_per_node) {
         (Some(n), _) => n,
-        (None, Some(per_node)) => per_node.saturating_mul(nodes.unwrap_or(if request.node_list.is_empty() { all } else { asked })),
+        (None, Some(per_node)) => {
+            per_node.saturating_mul(nodes.unwrap_or(if request.node_list.is_empty() { all } else { asked }))
+        }
         (None, None) => match nodes {
             Some(nodes) => nodes,
             None if !request.node_list.is_empty() => asked,
@@ -186,7 +192,9 @@ fn attempt(job: &Job<'_>, wanted: &Wanted<'_>, free: &[Free<'_>]) -> Result<Opti
         });
         nodes.push(base);
     }
-    if wanted.gres.is_some() && wanted.request.gres.iter().zip(&job_gres).any(|(g, left)| scope(g) == GresScope::Job && *left > 0) {
+    if wanted.gres.is_some()
+        && wanted.request.gres.iter().zip(&job_gres).any(|(g, left)| scope(g) == GresScope::Job && *left > 0)
+    {
         return Ok(None);
     }
     if wanted.request.overlap {
@@ -208,14 +216,12 @@ fn scope(gres: &GresRequest) -> GresScope {
 fn choose<'f, 'a>(wanted: &Wanted<'_>, free: &'f [Free<'a>]) -> Result<Option<Vec<&'f Free<'a>>>, String> {
     let request = wanted.request;
     let named = |n: &Free<'_>, list: &[String]| list.iter().any(|l| l == n.held.node.as_str());
-    if let Some(stranger) = request.node_list.iter().find(|l| !free.iter().any(|n| n.held.node.as_str() == l.as_str())) {
+    if let Some(stranger) = request.node_list.iter().find(|l| !free.iter().any(|n| n.held.node.as_str() == l.as_str()))
+    {
         return Err(format!("{NO_NODE}: node {stranger} is not the job's"));
     }
-    let candidates: Vec<&Free<'_>> = free
-        .iter()
-        .skip(request.relative.unwrap_or(0) as usize)
-        .filter(|n| !named(n, &request.exclude))
-        .collect();
+    let candidates: Vec<&Free<'_>> =
+        free.iter().skip(request.relative.unwrap_or(0) as usize).filter(|n| !named(n, &request.exclude)).collect();
     let (min, max) = match &request.nodes {
         // More nodes than tasks: srun warns and takes as many as there are tasks.
         Some(count) => {
@@ -343,7 +349,8 @@ fn gres(wanted: &Wanted<'_>, node: &Free<'_>, tasks: u32, left: &mut [u64]) -> O
         if scope(request) == GresScope::Job {
             *left -= count;
         }
-        let kinds = node.gres.iter().filter(|(n, k, _)| *n == request.name && (request.kind.is_none() || *k == request.kind));
+        let kinds =
+            node.gres.iter().filter(|(n, k, _)| *n == request.name && (request.kind.is_none() || *k == request.kind));
         for (name, kind, indices) in kinds {
             let take = indices.take(count.min(indices.len()));
             if !take.is_empty() {
@@ -370,7 +377,9 @@ mod tests {
             memory_mb,
             gres: match gpus {
                 0 => Vec::new(),
-                n => vec![sluice_model::GresAlloc { name: "gpu".into(), kind: None, indices: IndexSet::range(0, n - 1) }],
+                n => {
+                    vec![sluice_model::GresAlloc { name: "gpu".into(), kind: None, indices: IndexSet::range(0, n - 1) }]
+                }
             },
             tasks: 1,
         };

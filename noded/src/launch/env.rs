@@ -218,7 +218,8 @@ mod tests {
 
     #[test]
     fn nothing_of_an_outer_job_shows_through_and_the_users_own_settings_stay() {
-        let outer = b"SLURM_JOB_ID=1\0SLURM_NTASKS=9\0SLURM_CONF=/x\0SLURM_EXPORT_ENV=ALL\0SLURM_ARRAY_TASK_ID=3\0A=\xff\0";
+        let outer =
+            b"SLURM_JOB_ID=1\0SLURM_NTASKS=9\0SLURM_CONF=/x\0SLURM_EXPORT_ENV=ALL\0SLURM_ARRAY_TASK_ID=3\0A=\xff\0";
         assert_eq!(cleaned(outer), b"SLURM_CONF=/x\0SLURM_EXPORT_ENV=ALL\0A=\xff\0");
     }
 

@@ -96,7 +96,8 @@ pub fn spec(site: &Site, launch: &StepLaunch, grant: &VerifiedGrant, srun: &str)
 fn step_gpus(here: &StepNode) -> Result<Vec<u32>, String> {
     let mut all = Vec::new();
     for gres in here.gres.iter().filter(|g| g.name == "gpu") {
-        let set = sluice_model::IndexSet::try_from(gres.indices.clone().unwrap_or_default()).map_err(|e| e.to_string())?;
+        let set =
+            sluice_model::IndexSet::try_from(gres.indices.clone().unwrap_or_default()).map_err(|e| e.to_string())?;
         all.extend(set.iter());
     }
     all.sort_unstable();

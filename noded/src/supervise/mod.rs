@@ -39,7 +39,8 @@ pub fn run(dir: &Path) -> Result<(), String> {
         Ok(file) => {
             // Held for as long as this process lives: shows another supervisor that this one does.
             lock(&file);
-            step::Step::begin(spec, dir, listener).run()
+            step::Step::begin(spec, dir, listener).run();
+            Ok(())
         }
         Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
             let file = OpenOptions::new().read(true).open(&marker).map_err(say)?;

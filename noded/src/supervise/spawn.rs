@@ -8,6 +8,7 @@
 use super::account::Account;
 use crate::cgroup;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use sluice_model::state::ExitStatus;
 use sluice_proto::v1::{PropagatedLimit, SupervisorSpec};
 use std::ffi::{CString, OsStr};
 use std::fs::{File, OpenOptions};
@@ -36,6 +37,10 @@ impl Failure {
     }
     fn node(text: String) -> Self {
         Failure { text, code: 1, node: true }
+    }
+    /// The exit status that the task gets.
+    pub fn exit(&self) -> ExitStatus {
+        ExitStatus { code: self.code.clamp(1, 255) as u8, signal: 0 }
     }
     /// On its way through the pipe from the child.
     fn to_bytes(&self) -> Vec<u8> {
@@ -301,8 +306,8 @@ fn exec(plan: Plan<'_>, report: &OwnedFd) -> Failure {
         }
     }
     let failure = explain(&program, &candidates, error, plan.script.is_some());
-    // The user looks into the job's own error file first.
-    let _ = writeln!(std::io::stderr(), "sluice: error: {}", failure.text);
+    // The user looks into the job's own error file first. Slurm's program name, for scripts that look for it.
+    let _ = writeln!(std::io::stderr(), "slurmstepd: error: {}", failure.text);
     failure
 }
 

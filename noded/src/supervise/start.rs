@@ -162,7 +162,7 @@ fn fork_one(spec: &SupervisorSpec, setup: &Setup, task: &TaskSpec, tty: bool, op
     match try_fork(spec, setup, task, &mut made, opened) {
         Ok(()) => {}
         Err(failure) => {
-            made.exit = Some(super::task::Exit { code: failure.code.clamp(1, 255), signal: 0 });
+            made.exit = Some(failure.exit());
             made.failure = Some(failure);
             made.sources.clear();
             made.stdin = None;

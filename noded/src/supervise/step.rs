@@ -9,11 +9,12 @@ use super::input::Input;
 use super::output::Output;
 use super::spawn::{self, Failure};
 use super::start::{self, Setup};
-use super::task::{self, Exit, Moved, Source, Task};
+use super::task::{self, Moved, Source, Task};
 use crate::{cgroup, procs, spool};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+use sluice_model::state::ExitStatus;
 use sluice_proto::v1::{
     PartEnded, Started, StdinRoom, StepOutput, Stream, SupervisorExit, SupervisorSpec, TaskExit, TaskOutput, Usage,
     step_output::Kind, supervisor_command,
@@ -51,6 +52,7 @@ pub struct Step {
     killing: Option<(Instant, u32)>,
     no_children: bool,
     recorded: Option<Instant>,
+    record_again: Option<Instant>,
     last_word: bool,
     /// Nobody takes the output, since then.
     detached: Option<Instant>,
@@ -108,17 +110,18 @@ impl Step {
             killing: None,
             no_children: false,
             recorded: None,
+            record_again: None,
             last_word: false,
             next_sample: now + Duration::from_secs(1),
         }
     }
 
-    pub fn run(mut self) -> Result<(), String> {
+    pub fn run(mut self) {
         loop {
             self.reap();
-            self.progress()?;
+            self.progress();
             if self.is_finished() {
-                return Ok(());
+                return;
             }
             self.wait();
         }
@@ -145,7 +148,7 @@ impl Step {
 
     // ---- what follows from what is so ----
 
-    fn progress(&mut self) -> Result<(), String> {
+    fn progress(&mut self) {
         self.report_exits();
         if self.abandoned() && !self.tasks_over() && self.killing.is_none() {
             self.message = Some(format!("no srun was attached for {} s", self.grace().as_secs()));
@@ -163,8 +166,8 @@ impl Step {
         for index in 0..self.tasks.len() {
             self.drain(index, gone);
         }
-        if gone && self.recorded.is_none() {
-            self.record()?;
+        if gone && self.recorded.is_none() && self.record_again.is_none_or(|at| Instant::now() >= at) {
+            self.record();
         }
         if gone && !self.last_word && self.tasks.iter().all(|t| t.sources.is_empty()) {
             self.report_exits();
@@ -174,7 +177,6 @@ impl Step {
             }
         }
         self.serve_connections();
-        Ok(())
     }
 
     /// Task ends that nobody has heard of yet, and what a bad one means for the others.
@@ -321,18 +323,18 @@ impl Step {
 
     fn part_ended(&self) -> PartEnded {
         let message = self.failure.as_ref().map(|f| f.text.clone()).or_else(|| self.message.clone());
-        PartEnded { usage: Some(self.usage), worst: Some(self.worst().to_wire()), cancelled: self.cancelled, message }
+        PartEnded { usage: Some(self.usage), worst: Some((&self.worst()).into()), cancelled: self.cancelled, message }
     }
 
-    fn worst(&self) -> Exit {
+    fn worst(&self) -> ExitStatus {
         match &self.failure {
-            Some(failure) => Exit { code: failure.code.clamp(1, 255), signal: 0 },
-            None => self.tasks.iter().filter_map(|t| t.exit).fold(Exit::default(), Exit::worse),
+            Some(failure) => failure.exit(),
+            None => self.tasks.iter().filter_map(|t| t.exit).fold(ExitStatus::default(), ExitStatus::worse),
         }
     }
 
     /// Writes the last word. From here on a restarted noded knows how the step ended without this process.
-    fn record(&mut self) -> Result<(), String> {
+    fn record(&mut self) {
         if let Some(path) = self.setup.cgroup.take() {
             if let Some(peak) = cgroup::memory_peak(&path) {
                 self.usage.max_rss_bytes = self.usage.max_rss_bytes.max(peak);
@@ -345,7 +347,7 @@ impl Step {
         });
         let record = SupervisorExit {
             key: self.spec.key,
-            worst: Some(self.worst().to_wire()),
+            worst: Some((&self.worst()).into()),
             usage: Some(self.usage),
             tasks: self.tasks.iter().filter_map(|t| t.exit.map(|e| task_exit(t, e))).collect(),
             end: super::now_ms(),
@@ -357,10 +359,13 @@ impl Step {
             Ok(()) => {}
             // The folder was removed: the attempt is over and nobody asks any more.
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
-            Err(e) => return Err(format!("{}: {e}", self.dir.display())),
+            // A full disk: the truth about the step is worth waiting for.
+            Err(_) => {
+                self.record_again = Some(Instant::now() + Duration::from_secs(1));
+                return;
+            }
         }
         self.recorded = Some(Instant::now());
-        Ok(())
     }
 
     fn is_finished(&self) -> bool {
@@ -429,6 +434,9 @@ impl Step {
         }
         if let Some(since) = self.detached {
             at_most(self.grace().saturating_sub(since.elapsed()).max(Duration::from_millis(1)));
+        }
+        if let (Some(again), None) = (self.record_again, self.recorded) {
+            at_most(again.saturating_duration_since(Instant::now()).max(Duration::from_millis(1)));
         }
         if let Some(recorded) = self.recorded {
             let until = if self.spec.client { self.grace() } else { FAREWELL };
@@ -601,7 +609,7 @@ impl Step {
             self.usage.read_bytes += read;
             self.usage.written_bytes += written;
             if let Some(task) = self.tasks.iter_mut().find(|t| t.pid == pid && t.exit.is_none()) {
-                task.exit = Some(Exit::from_wait(status));
+                task.exit = Some(ExitStatus::from_wait(status));
             }
         }
     }
@@ -616,6 +624,6 @@ impl Step {
     }
 }
 
-fn task_exit(task: &Task, exit: Exit) -> TaskExit {
-    TaskExit { task: task.rank, exit: Some(exit.to_wire()), failure: task.failure.as_ref().map(|f| f.text.clone()) }
+fn task_exit(task: &Task, exit: ExitStatus) -> TaskExit {
+    TaskExit { task: task.rank, exit: Some((&exit).into()), failure: task.failure.as_ref().map(|f| f.text.clone()) }
 }

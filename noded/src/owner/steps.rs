@@ -1,0 +1,500 @@
+//! The step manager: on the job's first node, it says which steps run where inside the allocation.
+//!
+//! Promises that a step's number is given once, that a grant is on disk before srun has it, and that the controller
+//! hears of each step's end (of its beginning within a second, unless it has ended by then).
+
+use super::{After, Caller, Owner, name};
+use crate::placing::{self, Placed};
+use crate::store::Attempt as AttemptKey;
+use sluice_identity::credential::{sign_grant, verify_job};
+use sluice_identity::now_ms;
+use sluice_model::state::{ExitStatus, JobState};
+use sluice_model::step::Usage;
+use sluice_proto::v1::{
+    self, CreateStepReply, JobCredential, LaunchJob, ManagedStep, Queued, StepGrantBody, StepKey, StepNode,
+    StepPartEndedRequest, StepRecord, StepRequest, create_step_reply, report,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+use tonic::Status;
+
+/// A grant whose node has not been heard of for so long is looked into: srun may have died before it launched.
+const LOOK_AFTER: Duration = Duration::from_secs(30);
+
+type StepReply = mpsc::UnboundedSender<Result<CreateStepReply, Status>>;
+
+pub struct Waiting {
+    pub request: StepRequest,
+    pub reply: StepReply,
+    /// `--immediate`: given up then.
+    until: Option<Instant>,
+}
+
+/// A running step.
+pub struct Running {
+    pub kept: ManagedStep,
+    /// The controller has not heard of it yet.
+    unreported: bool,
+    looked: Instant,
+    /// Its own time limit.
+    deadline: Option<Instant>,
+    timed_out: bool,
+}
+
+#[derive(Default)]
+pub struct Manager {
+    pub running: BTreeMap<u32, Running>,
+    pub waiting: Vec<Waiting>,
+}
+
+impl Running {
+    pub fn adopted(kept: ManagedStep) -> Running {
+        // Whether its beginning was reported is not known: once more is harmless.
+        Running { kept, unreported: true, looked: Instant::now(), deadline: None, timed_out: false }
+    }
+}
+
+fn busy(text: &str) -> Status {
+    Status::failed_precondition(text.to_owned())
+}
+
+impl Owner {
+    pub(super) fn create_step(
+        &mut self,
+        request: StepRequest,
+        credential: Option<JobCredential>,
+        caller: Caller,
+        reply: StepReply,
+    ) {
+        let key = match self.managed_attempt(&request, credential, &caller) {
+            Ok(key) => key,
+            Err(status) => {
+                let _ = reply.send(Err(status));
+                return;
+            }
+        };
+        let until = request.immediate_secs.map(|s| Instant::now() + Duration::from_secs(u64::from(s)));
+        let waiting = Waiting { request, reply, until };
+        if let Some(waiting) = self.try_grant(key, waiting, true)
+            && let Some(manager) = self.manager(key)
+        {
+            manager.waiting.push(waiting);
+        }
+    }
+
+    fn manager(&mut self, key: AttemptKey) -> Option<&mut Manager> {
+        self.attempts.get_mut(&key)?.manager.as_mut()
+    }
+
+    /// The attempt that the caller may make steps in, known here or made known by the credential.
+    fn managed_attempt(
+        &mut self,
+        request: &StepRequest,
+        credential: Option<JobCredential>,
+        caller: &Caller,
+    ) -> Result<AttemptKey, Status> {
+        let known = self.attempts.range((request.job, 0)..=(request.job, u32::MAX)).next_back().map(|(key, _)| *key);
+        let key = match (known, credential.filter(|c| !c.body.is_empty())) {
+            (Some(key), None) => key,
+            (None, None) => return Err(Status::not_found("Invalid job id specified")),
+            (known, Some(credential)) => {
+                let job = verify_job(&credential, self.setup.keys.cluster(), now_ms())
+                    .map_err(|why| Status::permission_denied(why.to_string()))?;
+                let key = (job.body.job, job.body.attempt);
+                if job.body.job != request.job {
+                    return Err(Status::invalid_argument("the credential is of another job"));
+                }
+                if known != Some(key) {
+                    if self.store.over(key).is_some() || known.is_some_and(|k| k.1 > key.1) {
+                        return Err(busy("Job/step already completing or completed"));
+                    }
+                    if !caller.may_touch(job.body.uid) {
+                        return Err(Status::permission_denied("Access/permission denied"));
+                    }
+                    let order = LaunchJob { credential: Some(credential.clone()), ..LaunchJob::default() };
+                    self.record_attempt(key, &order, job, credential)
+                        .map_err(|e| Status::internal(format!("the job could not be recorded: {e}")))?;
+                }
+                key
+            }
+        };
+        let attempt = self.attempts.get(&key).ok_or_else(|| Status::not_found("Invalid job id specified"))?;
+        if !caller.may_touch(attempt.job.body.uid) {
+            return Err(Status::permission_denied("Access/permission denied"));
+        }
+        if attempt.ending.is_some() {
+            return Err(busy("Job/step already completing or completed"));
+        }
+        if attempt.manager.is_none() {
+            return Err(Status::failed_precondition(format!(
+                "node {} is not the first of job {}",
+                self.setup.site.node, key.0
+            )));
+        }
+        Ok(key)
+    }
+
+    /// Grants the step, refuses it, or gives it back to wait.
+    fn try_grant(&mut self, key: AttemptKey, waiting: Waiting, first: bool) -> Option<Waiting> {
+        if waiting.reply.is_closed() {
+            return None;
+        }
+        let attempt = self.attempts.get(&key)?;
+        let running: Vec<&ManagedStep> =
+            attempt.manager.iter().flat_map(|m| m.running.values()).map(|r| &r.kept).collect();
+        let job = placing::Job { body: &attempt.job.body, allocation: &attempt.job.allocation };
+        match placing::place(&job, &waiting.request, &running) {
+            Placed::Never(why) => {
+                let _ = waiting.reply.send(Err(busy(&why)));
+                None
+            }
+            Placed::Busy(why) => {
+                if waiting.until.is_some_and(|until| until <= Instant::now()) {
+                    let _ = waiting.reply.send(Err(busy(why)));
+                    return None;
+                }
+                if first {
+                    let queued = create_step_reply::Kind::Queued(Queued { reason: why.to_owned() });
+                    let _ = waiting.reply.send(Ok(CreateStepReply { kind: Some(queued) }));
+                }
+                Some(waiting)
+            }
+            Placed::Now { nodes, counted, ntasks } => {
+                self.grant(key, &waiting, nodes, counted, ntasks);
+                None
+            }
+        }
+    }
+
+    fn grant(&mut self, key: AttemptKey, waiting: &Waiting, nodes: Vec<StepNode>, counted: Vec<StepNode>, ntasks: u32) {
+        let number = match self.store.take_number(key) {
+            Ok(number) => number,
+            Err(error) => {
+                let _ = waiting.reply.send(Err(Status::internal(error.to_string())));
+                return;
+            }
+        };
+        let request = &waiting.request;
+        let step = StepKey { job: key.0, attempt: key.1, step: number };
+        let gpus_per_task =
+            request.gres.iter().filter(|g| g.name == "gpu" && g.scope == 2).map(|g| g.count).sum::<u64>();
+        let distribution = match &request.distribution {
+            Some(v1::Distribution { kind: Some(v1::distribution::Kind::Cyclic(true)) }) => "Cyclic",
+            Some(v1::Distribution { kind: Some(v1::distribution::Kind::Plane(_)) }) => "Plane",
+            Some(v1::Distribution { kind: Some(v1::distribution::Kind::Arbitrary(true)) }) => "Arbitrary",
+            _ => "Block",
+        };
+        let body = StepGrantBody {
+            key: Some(step),
+            ntasks,
+            cpus_per_task: request.cpus_per_task.unwrap_or(0),
+            name: request.name.clone(),
+            distribution: distribution.to_owned(),
+            start: now_ms(),
+            overcommit: request.overcommit,
+            gpus_per_task: u32::try_from(gpus_per_task).unwrap_or(0),
+            nodes,
+        };
+        let record = record(&body, request);
+        let kept = ManagedStep { grant: Some(body.clone()), record: Some(record), counted, ended: Vec::new() };
+        if let Err(error) = self.store.put_step(key, number, &kept) {
+            let _ = waiting.reply.send(Err(Status::internal(error.to_string())));
+            return;
+        }
+        let Some(attempt) = self.attempts.get_mut(&key) else { return };
+        let grant = sign_grant(&self.setup.keys, &body, attempt.credential.clone());
+        let limit = request.time_limit_secs.filter(|s| *s > 0);
+        if let Some(manager) = &mut attempt.manager {
+            let running = Running {
+                kept,
+                unreported: true,
+                looked: Instant::now(),
+                deadline: limit.map(|s| Instant::now() + Duration::from_secs(u64::from(s))),
+                timed_out: false,
+            };
+            manager.running.insert(number, running);
+        }
+        let reply = waiting.reply.clone();
+        self.after.push(After::Do(Box::new(move || {
+            let granted = create_step_reply::Kind::Granted(grant);
+            // An srun that is gone by now: the step is looked into later.
+            let _ = reply.send(Ok(CreateStepReply { kind: Some(granted) }));
+        })));
+    }
+
+    /// From another node's daemon (or this one's own).
+    pub(super) fn part_ended_from(&mut self, request: StepPartEndedRequest, caller: &Caller) -> Result<(), Status> {
+        match caller {
+            Caller::Node(host) if *host == request.node => {
+                self.part_ended(request);
+                Ok(())
+            }
+            _ => Err(Status::permission_denied("a node can only speak for itself")),
+        }
+    }
+
+    pub(super) fn part_ended(&mut self, request: StepPartEndedRequest) {
+        let Some(step) = request.key else { return };
+        let key = (step.job, step.attempt);
+        let Some(running) = self.manager(key).and_then(|m| m.running.get_mut(&step.step)) else { return };
+        let grant = running.kept.grant.clone().unwrap_or_default();
+        let is_part = grant.nodes.iter().any(|n| n.node == request.node);
+        if !is_part || running.kept.ended.iter().any(|e| e.node == request.node) {
+            return;
+        }
+        running.kept.ended.push(request);
+        let nodes: BTreeSet<&str> = grant.nodes.iter().map(|n| n.node.as_str()).collect();
+        if running.kept.ended.len() < nodes.len() {
+            let kept = running.kept.clone();
+            if let Err(error) = self.store.put_step(key, step.step, &kept) {
+                tracing::error!(%error, "the store can't be written");
+            }
+            return;
+        }
+        self.step_over(key, step.step);
+        self.retry_waiting(key);
+        self.settle_ending(key);
+    }
+
+    /// All parts are over, or no more is expected: the last record goes out.
+    fn step_over(&mut self, key: AttemptKey, number: u32) {
+        let Some(attempt) = self.attempts.get_mut(&key) else { return };
+        let cancelling = attempt.cancelling;
+        let Some(running) = attempt.manager.as_mut().and_then(|m| m.running.remove(&number)) else { return };
+        let record = finished(&running, cancelling);
+        if let Err(error) = self.store.remove_step(key, number) {
+            tracing::error!(%error, "the store can't be written");
+        }
+        self.report(report::Kind::Step(record));
+    }
+
+    /// The attempt is over: steps whose other parts have not reported end with what is known.
+    pub(super) fn close_steps(&mut self, key: AttemptKey) {
+        let open: Vec<u32> = self.manager(key).map(|m| m.running.keys().copied().collect()).unwrap_or_default();
+        for number in open {
+            self.step_over(key, number);
+        }
+    }
+
+    fn retry_waiting(&mut self, key: AttemptKey) {
+        let Some(manager) = self.manager(key) else { return };
+        // In the order in which they came; a later one that fits may pass one that does not.
+        for waiting in std::mem::take(&mut manager.waiting) {
+            if let Some(waiting) = self.try_grant(key, waiting, false)
+                && let Some(manager) = self.manager(key)
+            {
+                manager.waiting.push(waiting);
+            }
+        }
+    }
+
+    pub(super) fn part_missing(&mut self, key: StepKey, node: String) {
+        tracing::info!(step = name(&key), node, "a granted step was never launched there");
+        self.part_ended(StepPartEndedRequest {
+            key: Some(key),
+            node,
+            worst: Some(v1::ExitStatus::default()),
+            usage: None,
+            cancelled: true,
+            end: now_ms(),
+        });
+    }
+
+    pub(super) fn signal_step(&mut self, key: StepKey, signal: u32, caller: &Caller) -> Result<(), Status> {
+        let attempt_key = match key.attempt {
+            // Commands that know the job alone mean its current attempt.
+            0 => self.attempts.range((key.job, 0)..=(key.job, u32::MAX)).next_back().map(|(k, _)| *k),
+            n => Some((key.job, n)),
+        };
+        let attempt_key = attempt_key.ok_or_else(|| Status::not_found("Invalid job id specified"))?;
+        let attempt = self.attempts.get(&attempt_key).ok_or_else(|| Status::not_found("Invalid job id specified"))?;
+        let first = attempt.job.allocation.nodes.first().map(|n| n.node.to_string());
+        let from_manager = matches!(caller, Caller::Node(host) if Some(host) == first.as_ref());
+        if !from_manager && !caller.may_touch(attempt.job.body.uid) {
+            return Err(Status::permission_denied("Access/permission denied"));
+        }
+        if signal == 0 || signal > 64 {
+            return Err(Status::invalid_argument(format!("signal {signal}: 1 to 64 are allowed")));
+        }
+        if !attempt.parts.contains_key(&key.step)
+            && !attempt.manager.as_ref().is_some_and(|m| m.running.contains_key(&key.step))
+        {
+            return Err(Status::not_found("Invalid job id specified"));
+        }
+        self.signal_everywhere(StepKey { attempt: attempt_key.1, ..key }, signal);
+        Ok(())
+    }
+
+    /// This node's part, and from the manager the other nodes' ones.
+    fn signal_everywhere(&mut self, key: StepKey, signal: u32) {
+        let Some(attempt) = self.attempts.get(&(key.job, key.attempt)) else { return };
+        if let Some(part) = attempt.parts.get(&key.step) {
+            if signal == libc::SIGKILL as u32 {
+                part.kill();
+            } else {
+                part.send(v1::supervisor_command::Kind::Signal(signal));
+            }
+        }
+        let Some(running) = attempt.manager.as_ref().and_then(|m| m.running.get(&key.step)) else { return };
+        let grant = running.kept.grant.clone().unwrap_or_default();
+        for node in grant.nodes.iter().filter(|n| n.node != self.setup.site.node) {
+            let peer = self.peer(&node.node, &node.address);
+            let name = node.node.clone();
+            self.setup.runtime.spawn(async move {
+                if let Err(status) = peer.signal(key, signal).await {
+                    tracing::warn!(node = name, %status, "a step's part could not be signalled");
+                }
+            });
+        }
+    }
+
+    pub(super) fn tick_steps(&mut self) {
+        let now = Instant::now();
+        let mut records = Vec::new();
+        let mut look = Vec::new();
+        let mut late = Vec::new();
+        let mut retry = Vec::new();
+        let me = self.setup.site.node.clone();
+        for (key, attempt) in &mut self.attempts {
+            let parts: BTreeSet<u32> = attempt.parts.keys().copied().collect();
+            let Some(manager) = &mut attempt.manager else { continue };
+            if manager.waiting.iter().any(|w| w.reply.is_closed() || w.until.is_some_and(|u| u <= now)) {
+                retry.push(*key);
+            }
+            for (number, running) in &mut manager.running {
+                let step = StepKey { job: key.0, attempt: key.1, step: *number };
+                if std::mem::take(&mut running.unreported) {
+                    records.extend(running.kept.record.clone());
+                }
+                if running.deadline.is_some_and(|d| d <= now) {
+                    running.deadline = None;
+                    running.timed_out = true;
+                    late.push(step);
+                }
+                if now.duration_since(running.looked) > LOOK_AFTER {
+                    running.looked = now;
+                    let ended: BTreeSet<&str> = running.kept.ended.iter().map(|e| e.node.as_str()).collect();
+                    let nodes = running.kept.grant.iter().flat_map(|g| &g.nodes);
+                    for node in nodes.filter(|n| !ended.contains(n.node.as_str())) {
+                        if node.node != me || !parts.contains(number) {
+                            look.push((step, node.node.clone(), node.address.clone()));
+                        }
+                    }
+                }
+            }
+        }
+        for record in records {
+            self.report(report::Kind::Step(record));
+        }
+        for step in late {
+            tracing::info!(step = name(&step), "a step's time limit is over");
+            self.signal_everywhere(step, libc::SIGKILL as u32);
+        }
+        for key in retry {
+            self.retry_waiting(key);
+        }
+        for (step, node, address) in look {
+            if node == me {
+                self.part_missing(step, node);
+                continue;
+            }
+            let (peer, sender) = (self.peer(&node, &address), self.me.clone());
+            self.setup.runtime.spawn(async move {
+                if matches!(peer.has_part(step).await, Ok(false)) {
+                    let _ = sender.send(super::Message::PartMissing { key: step, node });
+                }
+            });
+        }
+    }
+}
+
+fn record(body: &StepGrantBody, request: &StepRequest) -> StepRecord {
+    let cpus = |n: &StepNode| {
+        n.cpus.clone().and_then(|c| sluice_model::IndexSet::try_from(c).ok()).map_or(0, |c| c.len() as u32)
+    };
+    let mut gres: BTreeMap<(String, Option<String>), u64> = BTreeMap::new();
+    for item in body.nodes.iter().flat_map(|n| &n.gres) {
+        let count = item.indices.clone().and_then(|i| sluice_model::IndexSet::try_from(i).ok()).map_or(0, |i| i.len());
+        *gres.entry((item.name.clone(), item.kind.clone())).or_default() += count;
+    }
+    StepRecord {
+        key: body.key,
+        name: body.name.clone(),
+        nodes: body.nodes.iter().map(|n| n.node.clone()).collect(),
+        tasks: body.ntasks,
+        cpus: body.nodes.iter().map(cpus).sum(),
+        memory_mb: body.nodes.iter().map(|n| n.memory_mb).sum(),
+        gres: gres.into_iter().map(|((name, kind), count)| v1::GresSpec { name, kind, count }).collect(),
+        start: body.start,
+        end: None,
+        state: state_name(JobState::Running),
+        exit: Some(v1::ExitStatus::default()),
+        usage: Some(v1::Usage::default()),
+        submit_line: request.submit_line.clone(),
+        distribution: body.distribution.clone(),
+        srun_host: request.srun_host.clone(),
+        srun_pid: request.srun_pid,
+    }
+}
+
+fn state_name(state: JobState) -> String {
+    state.long().to_owned()
+}
+
+/// The record of a step that is over.
+fn finished(running: &Running, cancelling: bool) -> StepRecord {
+    let mut usage = Usage::default();
+    let mut worst = ExitStatus::default();
+    let mut cancelled = false;
+    let mut end = 0;
+    for part in &running.kept.ended {
+        usage = usage.merge(part.usage.and_then(|u| u.try_into().ok()).unwrap_or_default());
+        let exit: ExitStatus = part.worst.and_then(|e| e.try_into().ok()).unwrap_or_default();
+        worst = worst.worse(exit);
+        cancelled |= part.cancelled;
+        end = end.max(part.end);
+    }
+    let missing = running.kept.ended.len() < running.kept.grant.as_ref().map_or(0, |g| g.nodes.len());
+    let state = if running.timed_out {
+        JobState::Timeout
+    } else if cancelled || missing || (cancelling && worst.signal != 0) {
+        JobState::Cancelled
+    } else if worst == ExitStatus::default() {
+        JobState::Completed
+    } else {
+        JobState::Failed
+    };
+    let mut record = running.kept.record.clone().unwrap_or_default();
+    record.end = Some(if end > 0 { end } else { now_ms() });
+    record.state = state_name(state);
+    record.exit = Some((&worst).into());
+    record.usage = Some((&usage).into());
+    record
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn running(ended: Vec<StepPartEndedRequest>, nodes: usize) -> Running {
+        let grant = StepGrantBody { nodes: vec![StepNode::default(); nodes], ..StepGrantBody::default() };
+        let kept = ManagedStep { grant: Some(grant), record: Some(StepRecord::default()), counted: Vec::new(), ended };
+        Running::adopted(kept)
+    }
+    fn part(code: u32, signal: u32, cancelled: bool) -> StepPartEndedRequest {
+        let worst = Some(v1::ExitStatus { code, signal });
+        StepPartEndedRequest { worst, cancelled, end: 5, ..StepPartEndedRequest::default() }
+    }
+
+    #[test]
+    fn a_steps_state_follows_from_its_parts() {
+        let state = |r: Running, cancelling| finished(&r, cancelling).state;
+        assert_eq!(state(running(vec![part(0, 0, false)], 1), false), "COMPLETED");
+        assert_eq!(state(running(vec![part(0, 0, false), part(3, 0, false)], 2), false), "FAILED");
+        assert_eq!(state(running(vec![part(0, 15, false)], 1), true), "CANCELLED");
+        assert_eq!(state(running(vec![part(0, 15, false)], 1), false), "FAILED");
+        assert_eq!(state(running(vec![part(0, 9, true)], 1), false), "CANCELLED");
+        assert_eq!(state(running(vec![part(0, 0, false)], 2), false), "CANCELLED", "a part never reported");
+    }
+}
