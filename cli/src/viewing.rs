@@ -16,9 +16,13 @@ pub fn env(name: &str) -> Option<String> {
 }
 
 /// Splits the words, answers `--help`, `--usage` and `--version`. Err holds the exit code of a finished invocation.
-pub fn parse(program: &str, operands: &str, specs: &'static [OptionSpec], words: &[OsString]) -> Result<Parsed, ExitCode> {
-    let parsed =
-        getopt::parse(specs, words, Operands::Mixed).map_err(|error| help::bad_usage(program, &error))?;
+pub fn parse(
+    program: &str,
+    operands: &str,
+    specs: &'static [OptionSpec],
+    words: &[OsString],
+) -> Result<Parsed, ExitCode> {
+    let parsed = getopt::parse(specs, words, Operands::Mixed).map_err(|error| help::bad_usage(program, &error))?;
     if parsed.has("help") {
         let text = help::help_text(&format!("{program} [OPTIONS] {operands}"), specs);
         return Err(crate::out::print_or_complain(program, text.as_bytes(), ExitCode::SUCCESS));

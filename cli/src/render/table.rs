@@ -88,7 +88,8 @@ mod tests {
     #[test]
     fn fixed_columns_are_ruled_padded_and_cut_with_a_plus() {
         let text = table(Form::Fixed, ["1", "CANCELLED by 1001", "60"]);
-        let expected = "JobID             State Timel \n------------ ---------- ----- \n1            CANCELLED+    60 \n";
+        let expected =
+            "JobID             State Timel \n------------ ---------- ----- \n1            CANCELLED+    60 \n";
         assert_eq!(text, expected);
     }
 

@@ -56,7 +56,12 @@ impl<F: Copy> Layout<F> {
                 }
                 None => {
                     unknown.push(letter);
-                    columns.push(Column { field: None, width: None, right: false, suffix: format!("%{letter}{suffix}") });
+                    columns.push(Column {
+                        field: None,
+                        width: None,
+                        right: false,
+                        suffix: format!("%{letter}{suffix}"),
+                    });
                 }
             }
         }

@@ -181,13 +181,8 @@ pub fn jobs() -> Vec<v1::JobRecord> {
     array.array_job = Some(3);
     array.array_pending = set(2, 5);
     array.array_throttle = Some(2);
-    let mut later = waiting(
-        5,
-        "later",
-        "sbatch --begin=now+1hour -J later --gres=gpu:1 --wrap true",
-        11078,
-        Reason::BeginTime,
-    );
+    let mut later =
+        waiting(5, "later", "sbatch --begin=now+1hour -J later --gres=gpu:1 --wrap true", 11078, Reason::BeginTime);
     later.eligible = Some(SUBMIT + 3_600_000);
     later.start = Some(SUBMIT + 3_600_000);
     if let Some(request) = later.spec.as_mut().and_then(|s| s.request.as_mut()) {

@@ -130,6 +130,15 @@ pub fn time_left(job: &v1::JobRecord) -> Option<i64> {
     Some(limit.saturating_sub(job.elapsed_ms).max(0))
 }
 
+/// Ended, or the expected end of one that runs; for one that waits, its estimated start and its limit.
+pub fn end(job: &v1::JobRecord) -> Option<i64> {
+    if job.end.is_some() || job.state != JobState::Pending.long() {
+        return job.end;
+    }
+    let limit = super::clock::limit(job.time_limit.as_ref())?.duration()?;
+    Some(job.start?.saturating_add(i64::try_from(limit.as_millis()).unwrap_or(i64::MAX)))
+}
+
 /// `batch`, `0`
 pub fn step_name(step: &v1::StepRecord) -> String {
     StepId::from_wire(step.key.map_or(0, |k| k.step)).to_string()
@@ -186,7 +195,8 @@ mod tests {
 
     #[test]
     fn long_array_expressions_are_cut_at_a_comma() {
-        let ranges: Vec<_> = [1, 2, 4, 5, 7, 8, 10, 11, 13, 14, 16, 17].iter().map(|n| n * 7 + n % 3).map(|n| (n, n, 1)).collect();
+        let ranges: Vec<_> =
+            [1, 2, 4, 5, 7, 8, 10, 11, 13, 14, 16, 17].iter().map(|n| n * 7 + n % 3).map(|n| (n, n, 1)).collect();
         let job = array(&ranges, Some(3));
         let cut = id(&job, 20);
         assert!(cut.ends_with(",...%3]"), "{cut}");

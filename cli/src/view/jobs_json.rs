@@ -81,7 +81,8 @@ fn flags(job: &v1::JobRecord) -> Vec<&'static str> {
 fn identity(job: &v1::JobRecord, around: &Surroundings<'_>, out: &mut Map<String, Value>) {
     let spec = job.spec.clone().unwrap_or_default();
     let text = |b: Option<&[u8]>| b.map(|b| facts::text(b).into_owned()).unwrap_or_default();
-    let task_string = if job.array_pending.is_some() { facts::array_task(job, 0).unwrap_or_default() } else { String::new() };
+    let task_string =
+        if job.array_pending.is_some() { facts::array_task(job, 0).unwrap_or_default() } else { String::new() };
     put(
         out,
         json!({

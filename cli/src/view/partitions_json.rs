@@ -19,15 +19,12 @@ pub fn partition(partition: &v1::PartitionRecord) -> Value {
     let (default_memory, default_per_cpu, default_per_node) =
         memory(partition.default_memory_per_cpu_mb, partition.default_memory_per_node_mb);
     let (max_memory, max_per_cpu, max_per_node) = memory(None, partition.max_memory_per_node_mb);
-    let flags: Vec<&str> = [
-        (partition.default, "DEFAULT"),
-        (partition.hidden, "HIDDEN"),
-        (partition.root_only, "ROOT_ONLY"),
-    ]
-    .iter()
-    .filter(|(on, _)| *on)
-    .map(|(_, word)| *word)
-    .collect();
+    let flags: Vec<&str> =
+        [(partition.default, "DEFAULT"), (partition.hidden, "HIDDEN"), (partition.root_only, "ROOT_ONLY")]
+            .iter()
+            .filter(|(on, _)| *on)
+            .map(|(_, word)| *word)
+            .collect();
     json!({
         "nodes": {
             "allowed_allocation": "",

@@ -104,13 +104,8 @@ pub fn requested(job: &v1::JobRecord) -> Tres {
         Some(request) if !waiting => asked_cpus(request).unwrap_or(u64::from(job.num_cpus)),
         _ => u64::from(job.num_cpus),
     };
-    let mut tres = Tres {
-        cpus,
-        memory_mb: job.requested_memory_mb,
-        nodes: Some(nodes),
-        billing: Some(cpus),
-        gres: Vec::new(),
-    };
+    let mut tres =
+        Tres { cpus, memory_mb: job.requested_memory_mb, nodes: Some(nodes), billing: Some(cpus), gres: Vec::new() };
     for gres in request.map(|r| r.gres.as_slice()).unwrap_or_default() {
         let times = match gres.scope() {
             GresScope::Node | GresScope::Socket => nodes.max(1),
@@ -191,7 +186,6 @@ pub fn memory_text(job: &v1::JobRecord) -> String {
     let (Memory::PerCpu(mb) | Memory::PerNode(mb) | Memory::PerGpu(mb)) = memory(job);
     format_memory_mb(mb)
 }
-
 
 /// `gpu:2,gpu:a100:4`, empty when there are none.
 pub fn gres_specs(specs: &[v1::GresSpec]) -> String {

@@ -60,7 +60,12 @@ pub fn group<'a>(
     groups
 }
 
-fn key(settings: &Settings, columns: &[&'static Info], context: &values::Context<'_>, alone: &Group<'_>) -> Vec<String> {
+fn key(
+    settings: &Settings,
+    columns: &[&'static Info],
+    context: &values::Context<'_>,
+    alone: &Group<'_>,
+) -> Vec<String> {
     let mut key = Vec::new();
     if settings.per_node {
         key.push(alone.nodes.first().map(|n| n.name.clone()).unwrap_or_default());

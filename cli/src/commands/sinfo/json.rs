@@ -91,7 +91,13 @@ mod tests {
             node.free_memory_mb = Some(free);
         }
         let (settings, shape) = super::super::settings::test::of(&["-p", "primary"]);
-        let groups = super::super::lines::groups(&settings, &shape.layout(&partitions, &nodes), &fixture::clock(), &partitions, &nodes);
+        let groups = super::super::lines::groups(
+            &settings,
+            &shape.layout(&partitions, &nodes),
+            &fixture::clock(),
+            &partitions,
+            &nodes,
+        );
         let ours: Vec<Value> = groups.iter().map(entry).collect();
         let mut recorded = recorded::json(include_str!("../../../tests/data/sinfo.json"))["sinfo"].take();
         // Slurm names the declared node set, of which there is no notion here.

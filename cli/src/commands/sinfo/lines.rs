@@ -1,9 +1,9 @@
 //! From records to lines. No call is made here.
 
+use super::fields::Info;
 use super::group::{self, Group};
 use super::settings::{Settings, Shape};
 use super::values::Context;
-use super::fields::Info;
 use crate::view::clock::Clock;
 use crate::view::columns::Layout;
 use sluice_proto::v1;
@@ -124,7 +124,10 @@ mod tests {
     #[test]
     fn nodes_count_once_where_partitions_are_not_told_apart() {
         assert_eq!(print(&["-h", "-o", "%D %N %C"], |_| ()), "8 node[0-7] 4/28/0/32\n");
-        assert_eq!(print(&["-h", "-O", "NodeAIOT:.12,PartitionName:|"], |_| ()), "     2/6/0/8primary|\n     2/2/0/4second|\n");
+        assert_eq!(
+            print(&["-h", "-O", "NodeAIOT:.12,PartitionName:|"], |_| ()),
+            "     2/6/0/8primary|\n     2/2/0/4second|\n"
+        );
     }
 
     #[test]

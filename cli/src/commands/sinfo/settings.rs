@@ -117,7 +117,8 @@ pub fn read(parsed: &Parsed) -> Result<(Settings, Shape), ExitCode> {
         nodes: match parsed.last("nodes") {
             Some(given) => {
                 let text = given.text();
-                sluice_model::hostlist::expand(&text).map_err(|e| fail(&format!("Invalid node name {text}: {}", e.allowed)))?
+                sluice_model::hostlist::expand(&text)
+                    .map_err(|e| fail(&format!("Invalid node name {text}: {}", e.allowed)))?
             }
             None => Vec::new(),
         },

@@ -135,11 +135,7 @@ fn least(group: &Group<'_>, value: impl Fn(&v1::NodeRecord) -> u64) -> String {
 }
 
 /// `1.67`, `0.33-0.67`, `N/A`
-fn span(
-    group: &Group<'_>,
-    value: impl Fn(&v1::NodeRecord) -> Option<u64>,
-    print: impl Fn(u64) -> String,
-) -> String {
+fn span(group: &Group<'_>, value: impl Fn(&v1::NodeRecord) -> Option<u64>, print: impl Fn(u64) -> String) -> String {
     let values = || group.nodes.iter().filter_map(|n| value(n));
     match (values().min(), values().max()) {
         (Some(min), Some(max)) if min == max => print(min),

@@ -7,8 +7,8 @@ use crate::client::{Client, Controller, Retry};
 use crate::error::CallError;
 use crate::render::json::Style;
 use crate::view::clock::Clock;
-use crate::view::jobs_json::{self, Surroundings};
 use crate::view::job as facts;
+use crate::view::jobs_json::{self, Surroundings};
 use crate::viewing;
 use sluice_proto::v1;
 use std::collections::BTreeMap;
@@ -86,9 +86,7 @@ pub async fn json(
 fn request(settings: &Settings, order: &[sort::Key]) -> v1::ListJobsRequest {
     let filtered = !settings.licenses.is_empty() || !settings.reservations.is_empty();
     let (detail, steps) = match &settings.shown {
-        Shown::Jobs(layout) => {
-            (filtered || layout.fields().any(|f| f.detail) || sort::needs_detail(order), false)
-        }
+        Shown::Jobs(layout) => (filtered || layout.fields().any(|f| f.detail) || sort::needs_detail(order), false),
         Shown::Steps(_) => (filtered, true),
     };
     let targets = if settings.jobs.is_empty() { &settings.steps } else { &settings.jobs };

@@ -33,10 +33,11 @@ pub fn head(settings: &Settings, context: &Context<'_>, headed: bool, out: &mut 
 pub fn keep(settings: &Settings, me: Option<&str>, job: &v1::JobRecord) -> bool {
     let spec = job.spec.as_ref();
     let licensed = || {
-        spec.is_some_and(|s| settings.licenses.iter().any(|l| s.licenses.contains_key(l.split(':').next().unwrap_or_default())))
+        spec.is_some_and(|s| {
+            settings.licenses.iter().any(|l| s.licenses.contains_key(l.split(':').next().unwrap_or_default()))
+        })
     };
-    let reserved =
-        || spec.and_then(|s| s.reservation.as_ref()).is_some_and(|r| settings.reservations.contains(r));
+    let reserved = || spec.and_then(|s| s.reservation.as_ref()).is_some_and(|r| settings.reservations.contains(r));
     let ran = u128::try_from(job.elapsed_ms).unwrap_or(0);
     let running = job.state == JobState::Running.long();
     (settings.licenses.is_empty() || licensed())

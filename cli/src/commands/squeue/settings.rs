@@ -191,7 +191,10 @@ pub fn parse_states(text: &str) -> Result<Vec<String>, ExitCode> {
         match JobState::parse(&word) {
             Some(state) => states.push(state.long().to_owned()),
             // States that Slurm knows and no job here is ever in.
-            None if NEVER.iter().any(|(long, short)| word.eq_ignore_ascii_case(long) || word.eq_ignore_ascii_case(short)) => {
+            None if NEVER
+                .iter()
+                .any(|(long, short)| word.eq_ignore_ascii_case(long) || word.eq_ignore_ascii_case(short)) =>
+            {
                 states.push(word.to_ascii_uppercase());
             }
             None => {

@@ -3,7 +3,6 @@
 //! Source: squeue(1), `--sort`. Rows that compare equal are in the order of their job numbers.
 
 use super::fields::{self, Field};
-use super::values;
 use crate::view::{asked, job as facts};
 use sluice_model::JobState;
 use sluice_proto::v1;
@@ -96,7 +95,7 @@ fn compare(field: Field, a: &v1::JobRecord, b: &v1::JobRecord, tiers: Option<&BT
         Field::TimeLimit => limit(a).cmp(&limit(b)),
         Field::TimeLeft => time(facts::time_left(a)).cmp(&time(facts::time_left(b))),
         Field::StartTime => time(a.start).cmp(&time(b.start)),
-        Field::EndTime => time(values::end(a)).cmp(&time(values::end(b))),
+        Field::EndTime => time(facts::end(a)).cmp(&time(facts::end(b))),
         Field::SubmitTime => a.submit.cmp(&b.submit),
         Field::NumNodes => a.num_nodes.cmp(&b.num_nodes),
         Field::NumCpus => a.num_cpus.cmp(&b.num_cpus),

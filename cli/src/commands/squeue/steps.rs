@@ -106,10 +106,8 @@ pub type Row<'a> = (&'a v1::JobRecord, &'a v1::StepRecord);
 
 /// Steps that have not ended, in the default order: partition, then step id.
 pub fn running(jobs: &[v1::JobRecord]) -> Vec<Row<'_>> {
-    let mut rows: Vec<Row<'_>> = jobs
-        .iter()
-        .flat_map(|j| j.steps.iter().filter(|s| s.end.is_none()).map(move |s| (j, s)))
-        .collect();
+    let mut rows: Vec<Row<'_>> =
+        jobs.iter().flat_map(|j| j.steps.iter().filter(|s| s.end.is_none()).map(move |s| (j, s))).collect();
     rows.sort_by(|a, b| a.0.partition.cmp(&b.0.partition).then(compare(Field::StepId, *a, *b)));
     rows
 }

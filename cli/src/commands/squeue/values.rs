@@ -65,7 +65,7 @@ impl Context<'_> {
             }
             Field::SubmitTime => put(out, &self.clock.time(job.submit)),
             Field::StartTime => put(out, &self.clock.time_or(job.start, "N/A")),
-            Field::EndTime => put(out, &self.clock.time_or(end(job), "N/A")),
+            Field::EndTime => put(out, &self.clock.time_or(facts::end(job), "N/A")),
             Field::SchedNodes => put(out, or_null(&job.sched_nodes)),
             Field::Fixed(text) => put(out, text),
             _ => return false,
@@ -100,9 +100,7 @@ impl Context<'_> {
             Field::ExcNodes => nodes(request.map(|r| r.exclude.as_slice())),
             Field::ReqNodes => nodes(request.map(|r| r.node_list.as_slice())),
             Field::Exclusive => asked::exclusive(job).to_owned(),
-            Field::Features => {
-                request.and_then(|r| r.constraint_text.clone()).unwrap_or_else(|| "(null)".to_owned())
-            }
+            Field::Features => request.and_then(|r| r.constraint_text.clone()).unwrap_or_else(|| "(null)".to_owned()),
             Field::GroupName => spec.map(|s| s.group.clone()).unwrap_or_default(),
             Field::LastSchedEval => time(job.last_sched_eval),
             Field::Licenses => asked::licenses(job).unwrap_or_else(|| "(null)".to_owned()),
@@ -138,15 +136,6 @@ impl Context<'_> {
             _ => String::new(),
         }
     }
-}
-
-/// Ended, or the expected end of one that runs; for one that waits, its estimated start and its limit.
-pub fn end(job: &v1::JobRecord) -> Option<i64> {
-    if job.end.is_some() || job.state != JobState::Pending.long() {
-        return job.end;
-    }
-    let limit = clock::limit(job.time_limit.as_ref())?.duration()?;
-    Some(job.start?.saturating_add(i64::try_from(limit.as_millis()).unwrap_or(i64::MAX)))
 }
 
 fn time_left(job: &v1::JobRecord) -> String {
