@@ -47,6 +47,11 @@ impl Candidate {
         let spoils = wants_none && free[GRES..].iter().zip(&spec.gres).any(|(f, _)| *f > 0);
         Candidate { node, weight: spec.weight, spoils, left: free[CPUS], capacity }
     }
+    /// Of tasks or of some job-wide GRES.
+    pub fn takes_more_than(&self, other: &Candidate) -> bool {
+        let (new, old) = (&self.capacity, &other.capacity);
+        new.tasks > old.tasks || new.job_gres.iter().zip(&old.job_gres).any(|(n, o)| n > o)
+    }
     pub fn tasks(&self) -> u32 {
         self.capacity.tasks
     }

@@ -86,18 +86,18 @@ impl Pass<'_> {
             && shape.one_node()
             && let Some(only) = candidate(*node, &mut free)
             && let Some(shares) = placement::select(shape, vec![only], Extent::Most)
-            && let Some(placed) = self.rows(shape, shares, |node, free| self.timeline.window(node, until, free))
+            && let Some(placed) = self.rows(shape, shares, |node, free| _ = self.timeline.window(node, until, free))
         {
             return Ok(placed);
         }
         let pool: Vec<Candidate> = shape.nodes.iter().filter_map(|n| candidate(*n, &mut free)).collect();
         placement::select(shape, pool, Extent::Most)
-            .and_then(|shares| self.rows(shape, shares, |node, free| self.timeline.window(node, until, free)))
+            .and_then(|shares| self.rows(shape, shares, |node, free| _ = self.timeline.window(node, until, free)))
             .ok_or(Reason::Resources)
     }
 
     /// What the shares take; None when they don't fit after all (memory by GPU, say).
-    fn rows(&self, shape: &Shape, shares: Vec<Share>, window: impl Fn(usize, &mut [i64]) -> bool) -> Option<Placed> {
+    pub(super) fn rows(&self, shape: &Shape, shares: Vec<Share>, window: impl Fn(usize, &mut [i64])) -> Option<Placed> {
         let mut free = vec![0; self.timeline.layout.stride];
         let mut rows = Vec::with_capacity(shares.len());
         for share in &shares {

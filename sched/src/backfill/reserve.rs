@@ -118,36 +118,26 @@ impl Pass<'_> {
             for node in &touched {
                 future.look(*node, time, &sweep);
             }
-            if time <= now || !future.may_fit() {
+            if time <= now || !future.better || !future.may_fit() {
                 continue;
             }
+            future.better = false;
             work += 1;
             if work + sweep.seen / 256 > budget {
                 break;
             }
-            let shares = placement::select(shape, future.pool(), Extent::Least);
-            if let Some(shares) = shares {
-                found = Some((time, shares));
+            let Some(shares) = placement::select(shape, future.pool(), Extent::Least) else { continue };
+            let free = |node: usize, free: &mut [i64]| _ = sweep.window(node, time, free);
+            if let Some(placed) = self.rows(shape, shares, free) {
+                found = Some((time, time.saturating_add(duration), placed));
                 break;
             }
+            // It fits by capacities, not in detail: that may change without a capacity changing.
+            future.better = true;
         }
         work += sweep.seen / 256;
-        let result = found.and_then(|(time, shares)| {
-            let mut free = vec![0; stride];
-            let mut rows = Vec::with_capacity(shares.len());
-            for share in &shares {
-                let mut row = Vec::new();
-                sweep.window(share.node as usize, time, &mut free);
-                let spec = &self.input.nodes[share.node as usize].spec;
-                if !placement::take(shape, spec, &free, share.tasks, &share.job_gres, &mut row) {
-                    return None;
-                }
-                rows.push(row);
-            }
-            Some((time, time.saturating_add(duration), Placed { shares, rows }))
-        });
         self.plan.work = work;
-        result
+        found
     }
 }
 
@@ -163,6 +153,8 @@ struct Future<'a> {
     fitting: usize,
     tasks: u64,
     licensed: bool,
+    /// Some node can take more than when it was last tried in vain.
+    better: bool,
     free: Vec<i64>,
     scratch: Vec<i64>,
 }
@@ -182,6 +174,7 @@ impl<'a> Future<'a> {
             fitting: 0,
             tasks: 0,
             licensed: shape.licenses.is_none(),
+            better: true,
             free: vec![0; stride],
             scratch: Vec::new(),
         }
@@ -192,7 +185,9 @@ impl<'a> Future<'a> {
         if node as usize == self.license_node {
             if let Some(need) = &self.shape.licenses {
                 sweep.window(node as usize, time, &mut self.free);
+                let before = self.licensed;
                 self.licensed = need.iter().zip(&self.free).all(|(need, have)| need <= have);
+                self.better |= self.licensed && !before;
             }
             return;
         }
@@ -208,6 +203,7 @@ impl<'a> Future<'a> {
             None
         };
         let slot = &mut self.candidates[at as usize];
+        self.better |= fresh.as_ref().is_some_and(|new| slot.as_ref().is_none_or(|old| new.takes_more_than(old)));
         if let Some(old) = slot.take() {
             self.fitting -= 1;
             self.tasks -= u64::from(old.tasks());
