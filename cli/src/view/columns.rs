@@ -105,7 +105,17 @@ impl<F: Copy> Layout<F> {
     }
 
     /// Appends one line. `write` appends the value of a field.
-    pub fn row(&self, out: &mut Vec<u8>, mut write: impl FnMut(F, &mut Vec<u8>)) {
+    pub fn row(&self, out: &mut Vec<u8>, write: impl FnMut(F, &mut Vec<u8>)) {
+        self.row_with(out, write, |_| false);
+    }
+
+    /// As `row`; values for which `whole` holds are padded, but never cut.
+    pub fn row_with(
+        &self,
+        out: &mut Vec<u8>,
+        mut write: impl FnMut(F, &mut Vec<u8>),
+        whole: impl Fn(F) -> bool,
+    ) {
         out.extend_from_slice(self.prefix.as_bytes());
         for column in &self.columns {
             let start = out.len();
@@ -113,7 +123,10 @@ impl<F: Copy> Layout<F> {
                 write(field, out);
             }
             if let Some(width) = column.width {
-                fit(out, start, width, column.right);
+                let keep = column.field.is_some_and(&whole) && out.len() - start > width;
+                if !keep {
+                    fit(out, start, width, column.right);
+                }
             }
             out.extend_from_slice(column.suffix.as_bytes());
         }
@@ -197,6 +210,13 @@ mod tests {
         let (layout, unknown) = Layout::parse_names("foo,,bar", |n| (n == "bar").then_some('b'));
         assert_eq!(unknown, ["foo"]);
         assert_eq!(layout.columns.len(), 1);
+    }
+
+    #[test]
+    fn whole_values_run_over_their_width() {
+        let mut out = Vec::new();
+        letters("%.2i|%.2j").row_with(&mut out, |f, out| out.extend_from_slice(&[f as u8; 4]), |f| f == 'i');
+        assert_eq!(out, b"iiii|jj\n");
     }
 
     #[test]

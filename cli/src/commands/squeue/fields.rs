@@ -86,6 +86,13 @@ pub enum Field {
     Fixed(&'static str),
 }
 
+impl Field {
+    /// Slurm pads durations and never cuts them.
+    pub fn is_duration(self) -> bool {
+        matches!(self, Field::TimeLimit | Field::TimeLeft | Field::TimeUsed)
+    }
+}
+
 /// One row of the field table.
 #[derive(Clone, Copy, Debug)]
 pub struct Info {

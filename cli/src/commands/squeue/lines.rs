@@ -76,7 +76,7 @@ pub fn jobs(
     }
     sort::sort(&mut records, &settings.order()?, tiers);
     for job in &records {
-        layout.row(out, |info, out| context.write(info.field, job, out));
+        layout.row_with(out, |info, out| context.write(info.field, job, out), |info| info.field.is_duration());
     }
     Ok(())
 }
@@ -124,4 +124,111 @@ pub fn wire_targets(targets: &[JobTarget]) -> Vec<v1::JobTarget> {
         v1::JobTarget { job, tasks: t.tasks.as_ref().map(v1::IndexSet::from) }
     };
     targets.iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::settings::test::of;
+    use super::*;
+    use crate::view::{fixture, recorded};
+
+    fn print(words: &[&str], records: Vec<v1::JobRecord>) -> String {
+        let settings = of(words).ok().unwrap();
+        let clock = fixture::clock();
+        let context = Context { clock: &clock, cluster: "test_cluster", bitstr_len: 64 };
+        let mut out = Vec::new();
+        head(&settings, &context, false, &mut out);
+        match &settings.shown {
+            Shown::Jobs(layout) => jobs(&settings, layout, &context, records, None, &mut out).ok().unwrap(),
+            Shown::Steps(layout) => step_rows(&settings, layout, &context, &records, &mut out).ok().unwrap(),
+        }
+        String::from_utf8(out).unwrap()
+    }
+    /// Those that squeue shows unless told otherwise.
+    fn live() -> Vec<v1::JobRecord> {
+        fixture::jobs().into_iter().filter(|j| j.state != "FAILED").collect()
+    }
+    /// The recorded tables hold a user name that was put in the place of a shorter one, and have jobs of equal priority
+    /// in the order of Slurm's own list.
+    fn compare(ours: &str, recorded: &str) {
+        let recorded = recorded.replace("     user1", "   user1");
+        let sorted = |text: &str| {
+            let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+            lines.sort();
+            lines.join("\n")
+        };
+        recorded::assert_same(sorted(ours).lines(), sorted(&recorded).lines());
+    }
+
+    #[test]
+    fn the_default_and_long_tables_are_as_recorded() {
+        compare(&print(&[], live()), include_str!("../../../tests/data/squeue.txt"));
+        compare(&print(&["-l"], live()), include_str!("../../../tests/data/squeue-l.txt"));
+        assert!(print(&["-l"], live()).starts_with("Mon Nov 30 09:59:56 2026\n             JOBID PARTITION"));
+    }
+
+    #[test]
+    fn arrays_may_be_split_into_tasks() {
+        compare(&print(&["-r"], live()), include_str!("../../../tests/data/squeue-r.txt"));
+        let named = print(&["-r", "-h", "-j", "3_[2,4]", "-o", "%i"], vec![fixture::job(3)]);
+        assert_eq!(named, "3_2\n3_4\n");
+    }
+
+    #[test]
+    fn steps_and_expected_starts_are_as_recorded() {
+        compare(&print(&["-s"], live()), include_str!("../../../tests/data/squeue-s.txt"));
+        let waiting = live().into_iter().filter(|j| j.state == "PENDING").collect();
+        compare(&print(&["--start"], waiting), include_str!("../../../tests/data/squeue-start.txt"));
+        assert_eq!(print(&["-h", "-s2.0", "-o", "%i %A"], live()), "2.0 2\n");
+    }
+
+    #[test]
+    fn what_is_absent_has_slurms_words() {
+        let held = print(&["-h", "-o", "%r|%R|%B|%S|%b|%k|%N|%E"], vec![fixture::job(4)]);
+        assert_eq!(held, "JobHeldUser|(JobHeldUser)|n/a|N/A|N/A|(null)||(null)\n");
+        let failed = print(&["-h", "-O", "jobarrayid:12,statecompact:12,reason:30"], vec![fixture::job(1)]);
+        assert_eq!(failed.split_whitespace().collect::<Vec<_>>(), ["1", "F", "NonZeroExitCode"]);
+    }
+
+    #[test]
+    fn all_fields_have_equally_many_bars() {
+        let text = print(&["-o", "%all"], live());
+        let header = "ACCOUNT|TRES_PER_NODE|MIN_CPUS|MIN_TMP_DISK|END_TIME|FEATURES|GROUP|OVER_SUBSCRIBE|JOBID|NAME|COMMENT|\
+            TIME_LIMIT|MIN_MEMORY|REQ_NODES|COMMAND|PRIORITY|QOS|REASON||ST|USER|RESERVATION|WCKEY|EXC_NODES|NICE|S:C:T|JOBID|\
+            EXEC_HOST|CPUS|NODES|DEPENDENCY|ARRAY_JOB_ID|GROUP|SOCKETS_PER_NODE|CORES_PER_SOCKET|THREADS_PER_CORE|\
+            ARRAY_TASK_ID|TIME_LEFT|TIME|NODELIST|CONTIGUOUS|PARTITION|PRIORITY|NODELIST(REASON)|START_TIME|STATE|UID|\
+            SUBMIT_TIME|LICENSES|CORE_SPEC|SCHEDNODES|WORK_DIR";
+        assert_eq!(text.lines().next(), Some(header));
+        assert!(text.lines().all(|l| l.matches('|').count() == header.matches('|').count()));
+        assert!(text.contains("|0.00000257929787|"), "{text}");
+    }
+
+    #[test]
+    fn a_job_of_several_partitions_shows_once_for_each_with_priority() {
+        let mut job = fixture::job(5);
+        job.partition = "primary,second".into();
+        let tiers = BTreeMap::from([("primary".to_owned(), 1), ("second".to_owned(), 9)]);
+        let settings = of(&["-P", "-h", "-o", "%P", "-S", "-p"]).ok().unwrap();
+        let clock = fixture::clock();
+        let context = Context { clock: &clock, cluster: "c", bitstr_len: 64 };
+        let mut out = Vec::new();
+        let Shown::Jobs(layout) = &settings.shown else { panic!("jobs are shown") };
+        jobs(&settings, layout, &context, vec![job.clone()], Some(&tiers), &mut out).ok().unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), "second\nprimary\n");
+        assert_eq!(print(&["-h", "-o", "%P"], vec![job]), "primary,second\n");
+    }
+
+    #[test]
+    fn filters_that_the_controller_lacks_are_applied_here() {
+        let count = |words: &[&str]| {
+            let settings = of(words).ok().unwrap();
+            let mut records = live();
+            records[0].spec.as_mut().unwrap().licenses.insert("ansys".into(), 2);
+            records.iter().filter(|j| keep(&settings, None, j)).count()
+        };
+        assert_eq!(count(&["-L", "ansys:1,fluent"]), 1);
+        assert_eq!(count(&["--running-over", "0:05"]), 0);
+        assert_eq!(count(&["--running-under", "10"]), 3);
+        assert_eq!(count(&["-R", "none"]), 0);
+    }
 }

@@ -213,7 +213,6 @@ const NEVER: &[(&str, &str)] = &[
     ("CONFIGURING", "CF"),
     ("RESIZING", "RS"),
     ("RESV_DEL_HOLD", "RD"),
-    ("REQUEUED", "RQ"),
     ("REQUEUE_FED", "RF"),
     ("REQUEUE_HOLD", "RH"),
     ("REVOKED", "RV"),
@@ -278,5 +277,46 @@ impl Settings {
             crate::errln!("{name:11} = {}", if value.is_empty() { "(null)" } else { &value });
         }
         crate::errln!("-----------------------------\n");
+    }
+}
+
+#[cfg(test)]
+pub mod test {
+    use super::*;
+
+    /// Settings of a command line, or the exit code.
+    pub fn of(words: &[&str]) -> Result<Settings, ExitCode> {
+        let words: Vec<std::ffi::OsString> = words.iter().map(std::ffi::OsString::from).collect();
+        let specs = super::super::OPTIONS;
+        let parsed = crate::getopt::parse(specs, &words, crate::getopt::Operands::Mixed).expect("the words parse");
+        read(&parsed)
+    }
+
+    #[test]
+    fn jobs_may_follow_as_the_next_word() {
+        for words in [&["-j", "7,8_[1-2]"][..], &["-j7,8_[1-2]"], &["--jobs=7,8_[1-2]"], &["--job", "7,8_[1-2]", "-h"]] {
+            let settings = of(words).ok().unwrap();
+            assert_eq!(settings.jobs.len(), 2, "{words:?}");
+            assert!(settings.show_hidden);
+        }
+        assert!(of(&["-j", "2,abc"]).is_err());
+        assert!(of(&["7"]).is_err());
+    }
+
+    #[test]
+    fn states_are_taken_in_both_forms_and_any_case() {
+        assert_eq!(of(&["-t", "pd,Running,oom"]).ok().unwrap().states, ["PENDING", "RUNNING", "OUT_OF_MEMORY"]);
+        assert_eq!(of(&["-t", "all"]).ok().unwrap().states, ["ALL"]);
+        assert_eq!(of(&["-t", "CF"]).ok().unwrap().states, ["CF"]);
+        assert!(of(&["-t", "foo"]).is_err());
+        assert_eq!(of(&["--start"]).ok().unwrap().states, ["PENDING"]);
+    }
+
+    #[test]
+    fn bad_values_end_the_command() {
+        for words in [["-i", "0"], ["-i", "x"], ["--running-over", "x"], ["-w", "n[1"]] {
+            assert!(of(&words).is_err(), "{words:?}");
+        }
+        assert!(of(&["-S", "xx!"]).ok().unwrap().order().is_err());
     }
 }
