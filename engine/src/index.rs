@@ -160,13 +160,16 @@ impl State {
             .immediate_secs
             .filter(|_| job.attempt == 0)
             .map(|s| State::later(job.submitted, i64::from(s) * 1000));
-        let after = job.waiting_on.iter().flat_map(|d| &d.terms).filter_map(|term| match (term.kind, term.target) {
+        let waiting_on = job.waiting_on.iter().filter(|_| !job.dependency_failed);
+        let after = waiting_on.flat_map(|d| &d.terms).filter_map(|term| match (term.kind, term.target) {
             (DependencyKind::After { minutes }, Some(target)) if minutes > 0 => {
                 crate::dependency::started(self, target).since().map(|t| State::later(t, i64::from(minutes) * 60_000))
             }
             _ => None,
         });
-        [begin, immediate, latest_start(&job.spec)].into_iter().flatten().chain(after).min()
+        // One that starts at the latest moment is still in time.
+        let missed = latest_start(&job.spec).map(|t| State::later(t, 1));
+        [begin, immediate, missed].into_iter().flatten().chain(after).min()
     }
 
     fn running_timer(&self, job: &Job, run: &Run) -> Option<Time> {
