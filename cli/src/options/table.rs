@@ -150,7 +150,11 @@ pub static ROWS: &[(u8, OptionSpec)] = &[
     (ALL, flag("reboot", "reboot the nodes first").refused("nodes are not rebooted for a job")),
     (R, value("relative", "n", "start at the n-th node of the job").short('r')),
     (B, flag("requeue", "requeue the job after a failure of its nodes")),
-    (ALL, value("reservation", "name", "use this reservation").stored()),
+    (
+        ALL,
+        value("reservation", "name", "use this reservation")
+            .refused("Requested reservation is invalid: there are no reservations yet"),
+    ),
     (ALL, value("resources", "spec", "resources of the job").refused("it comes with a later release")),
     (ALL, maybe("resv-ports", "count", "reserve ports").stored()),
     (ALL, value("segment", "n", "nodes of each segment").stored()),
