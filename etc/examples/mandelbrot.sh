@@ -1,6 +1,6 @@
 #!/bin/sh
 #SBATCH --job-name=mandelbrot
-#SBATCH --array=0-11
+#SBATCH --array=0-17
 #SBATCH --cpus-per-task=1
 #SBATCH --mem=100M
 #SBATCH --time=10
@@ -19,7 +19,7 @@ echo "band $band of $SLURM_ARRAY_TASK_COUNT on $SLURMD_NODENAME"
 
 awk -v band="$SLURM_ARRAY_TASK_ID" -v bands="$SLURM_ARRAY_TASK_COUNT" '
 BEGIN {
-    width = 78; rows = 3; samples = 6; limit = 400
+    width = 78; rows = 2; samples = 6; limit = 400
     height = bands * rows
     shades = " .,:;-~=+*xoX%#@"
     for (row = band * rows; row < (band + 1) * rows; row++) {
