@@ -44,8 +44,7 @@ fn prepare(context: &Context, caller: &Caller, request: v1::SubmitRequest) -> Re
     spec.user = caller.user.clone();
     spec.group = sluice_identity::users::group_name_of(caller.gid);
     // An allocation has none.
-    spec.script_blob =
-        if spec.batch { Bytes::copy_from_slice(&blob_id(&request.script).0) } else { Bytes::new() };
+    spec.script_blob = if spec.batch { Bytes::copy_from_slice(&blob_id(&request.script).0) } else { Bytes::new() };
     spec.environment_blob = Bytes::copy_from_slice(&blob_id(&request.environment).0);
     let spec: JobSpec = spec.try_into().map_err(|e| unreadable(&e))?;
     Ok((spec, vec![request.script, request.environment]))
