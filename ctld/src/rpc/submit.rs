@@ -38,6 +38,7 @@ fn prepare(context: &Context, caller: &Caller, request: v1::SubmitRequest) -> Re
         if request.script.contains(&0) {
             return Err(status(&Reject::InvalidScript { detail: "the script holds a NUL byte".to_owned() }));
         }
+        spec.script_blob = Bytes::copy_from_slice(&blob_id(&request.script).0);
     }
     spec.uid = caller.uid;
     spec.gid = caller.gid;
