@@ -186,7 +186,7 @@ fn the_demo_shows_its_picture_and_leaves_nothing_behind() {
         .unwrap();
     let (text, err) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
     assert!(out.status.success(), "{text}\n{err}");
-    assert!(text.contains("%@##@@@@@@@@"), "no picture:\n{text}");
+    assert!(text.contains("+%@#@@@@@@@@"), "no picture:\n{text}");
     assert!(text.contains("6 tasks found"), "no parallel step:\n{text}");
     assert_eq!(std::fs::read_dir(tmp.path()).unwrap().count(), 0);
 }

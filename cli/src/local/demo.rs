@@ -121,7 +121,7 @@ fn show(place: &Place) -> Result<()> {
     say(&format!("\n$ cat mandelbrot/gather-{gather}.out\n{}", text.trim_end()))?;
     run(layout, &work, &["squeue", "--states=all"])?;
     run(layout, &work, &["sinfo"])?;
-    let jobs = format!("{picture},{gather}");
+    let jobs = format!("{picture}_8,{gather}");
     let columns = "--format=JobID%-14,JobName%-12,NTasks,AllocCPUS,NodeList%-12,Elapsed,State,ExitCode";
     run(layout, &work, &["sacct", "-j", &jobs, columns])?;
     let me = std::env::current_exe().map_or_else(|_| "sluice".to_owned(), |p| p.display().to_string());
