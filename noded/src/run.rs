@@ -125,6 +125,7 @@ async fn serve(mut options: Options) -> Result<()> {
     if !missing.is_empty() {
         tracing::warn!(missing = missing.join(", "), "jobs are not fully isolated on this node");
     }
+    let group = tree.as_ref().map(|t| t.root.clone());
     let report = NodeReport {
         boot_id: spool::boot_id(),
         address,
@@ -217,6 +218,10 @@ async fn serve(mut options: Options) -> Result<()> {
     // Open streams to srun would hold the server: they attach again to the next daemon.
     let _ = tokio::time::timeout(Duration::from_secs(1), server).await;
     let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+    if let Some(group) = group {
+        // Stays while jobs run in it.
+        let _ = std::fs::remove_dir(group);
+    }
     outcome
 }
 

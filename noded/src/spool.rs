@@ -3,10 +3,12 @@
 //! ```text
 //! STATE/jobs/JOB.ATTEMPT/launch        the LaunchJob message, durable before anything of the attempt runs
 //!                       /boot          the boot id of the kernel under which it was launched
-//!                       /manager       next step number and what runs, of the step manager
-//!                       /STEP/spec     SupervisorSpec           /STEP/started   made by the supervisor before the first fork
-//!                            /grant    StepLaunch's grant       /STEP/sock      the supervisor's socket
-//!                            /script   of a batch step          /STEP/exit      SupervisorExit, synced: its last word
+//!                       /STEP/spec     SupervisorSpec
+//!                            /script   of a batch step
+//!                            /started  made by the supervisor before the first fork, locked while it lives
+//!                            /sock     the supervisor's socket
+//!                            /exit     SupervisorExit, synced: its last word
+//!                            /told     the step manager knows of the end
 //! ```
 //! Owns names and durable writes. Promises that a file written by [`write_durable`] is there whole or not at all after
 //! a power cut. Must not decide what is started or reported.
@@ -22,10 +24,10 @@ pub const STARTED: &str = "started";
 pub const SOCKET: &str = "sock";
 pub const EXIT: &str = "exit";
 pub const SCRIPT: &str = "script";
-pub const GRANT: &str = "grant";
 pub const LAUNCH: &str = "launch";
 pub const BOOT: &str = "boot";
-pub const MANAGER: &str = "manager";
+/// The step manager knows how this part ended.
+pub const TOLD: &str = "told";
 
 /// Makes a folder that users can pass through but not list (jobs run their script from inside it).
 pub fn make_dir(path: &Path) -> io::Result<()> {

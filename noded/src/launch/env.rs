@@ -55,7 +55,7 @@ pub fn cleaned(block: &[u8]) -> Vec<u8> {
 /// Variables that we set for jobs and steps, and which a job must not inherit from another one. What users set for
 /// Slurm's commands (SLURM_CONF, SLURM_EXPORT_ENV, SLURM_TIME_FORMAT …) stays.
 fn of_a_job(name: &[u8]) -> bool {
-    const PREFIXES: [&[u8]; 5] = [b"SLURM_JOB", b"SLURM_STEP", b"SLURM_ARRAY_", b"SLURM_HET_", b"PMI"];
+    const PREFIXES: [&[u8]; 5] = [b"SLURM_JOB", b"SLURM_STEP", b"SLURM_ARRAY_", b"SLURM_HET_", b"PMI_"];
     const NAMES: [&[u8]; 38] = [
         b"SLURMD_NODENAME",
         b"SLURM_CLUSTER_NAME",

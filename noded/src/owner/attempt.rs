@@ -5,20 +5,23 @@ use super::steps::Manager;
 use super::{After, Owner};
 use crate::launch;
 use crate::store::{Attempt as AttemptKey, Over};
-use crate::{spool, store};
+use crate::{cgroup, spool, store};
 use sluice_identity::credential::{VerifiedJob, verify_job};
 use sluice_identity::now_ms;
 use sluice_model::StepId;
 use sluice_proto::v1::{
     AttemptConfirmed, AttemptGone, BatchEnded, ExitStatus, JobCredential, LaunchJob, StepKey, SupervisorExit, report,
 };
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, VecDeque};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tonic::Status;
 
 /// How long the end of an attempt waits for the last word of other nodes' parts of its steps.
 const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// How long a client may come back for the rest of a finished step's output (the supervisor waits as long).
+const KEEP_TOLD: Duration = Duration::from_secs(70);
 
 pub struct Attempt {
     pub job: VerifiedJob,
@@ -31,8 +34,8 @@ pub struct Attempt {
     pub ending: Option<Instant>,
     /// Something told its processes to end: what dies of a signal was cancelled.
     pub cancelling: bool,
-    /// The line about it is in the job's output.
-    pub noticed: bool,
+    /// Steps whose end everybody knows, since when: their folders shrink to a marker after a while.
+    pub told: VecDeque<(Instant, u32)>,
 }
 
 pub fn batch() -> u32 {
@@ -119,7 +122,7 @@ impl Owner {
             manager,
             ending: None,
             cancelling: false,
-            noticed: false,
+            told: VecDeque::new(),
         };
         match self.attempts.entry(key) {
             std::collections::btree_map::Entry::Occupied(_) => {}
@@ -197,7 +200,10 @@ impl Owner {
         if attempt.ending.is_none() {
             attempt.ending = Some(Instant::now());
             attempt.cancelling = true;
-            for part in attempt.parts.values() {
+            for (step, part) in &mut attempt.parts {
+                if *step != batch() {
+                    part.notice(&format!("STEP {}.{step}", key.0), &self.setup.site.node, "");
+                }
                 part.kill();
             }
             if let Some(manager) = &mut attempt.manager {
@@ -225,6 +231,9 @@ impl Owner {
         }
         self.close_steps(key);
         let Some(attempt) = self.attempts.remove(&key) else { return };
+        if let Some(group) = self.job_group(key) {
+            cgroup::remove(&group);
+        }
         self.put_over(key, Over::Ended);
         self.report(report::Kind::Gone(AttemptGone { job: key.0, attempt: key.1 }));
         self.after.push(After::Remove(attempt.dir));
@@ -237,11 +246,30 @@ impl Owner {
         }
     }
 
+    /// The cgroup under which all steps of the attempt have theirs.
+    pub(super) fn job_group(&self, key: AttemptKey) -> Option<PathBuf> {
+        Some(self.setup.tree.as_ref()?.root.join(format!("job_{}.{}", key.0, key.1)))
+    }
+
     pub(super) fn tick_attempts(&mut self) {
+        for attempt in self.attempts.values_mut() {
+            while attempt.told.front().is_some_and(|(at, _)| at.elapsed() > KEEP_TOLD) {
+                let Some((_, step)) = attempt.told.pop_front() else { break };
+                shrink(&attempt.dir.join(spool::step_name(step)));
+            }
+        }
         let ending: Vec<AttemptKey> =
             self.attempts.iter().filter(|(_, a)| a.ending.is_some()).map(|(key, _)| *key).collect();
         for key in ending {
             self.settle_ending(key);
         }
+    }
+}
+
+/// Leaves nothing of a finished step's folder but the marker, which keeps the step from ever running again.
+fn shrink(dir: &Path) {
+    for name in [spool::SPEC, spool::STARTED, spool::SOCKET, spool::EXIT, spool::SCRIPT] {
+        // What is not there need not go.
+        let _ = std::fs::remove_file(dir.join(name));
     }
 }

@@ -3,7 +3,6 @@
 use super::attempt::batch;
 use super::{CONFIG, Owner};
 use crate::spool;
-use sluice_model::Time;
 use sluice_proto::v1::{NodeConfig, SignalJob, SuspendJob, controller_message::Kind, supervisor_command};
 
 impl Owner {
@@ -41,18 +40,10 @@ impl Owner {
         let everything = order.batch && order.steps && order.step.is_none();
         if ends && everything {
             attempt.cancelling = true;
-            if !std::mem::replace(&mut attempt.noticed, true)
-                && let Some(part) = attempt.parts.get(&batch())
-            {
-                let now = sluice_identity::now_ms();
-                let limit = attempt.job.body.end_time;
-                let why = if limit > 0 && now >= limit { " DUE TO TIME LIMIT" } else { "" };
-                let at = sluice_model::time::format_time(Time(now), &jiff::tz::TimeZone::system());
-                let line = format!("slurmstepd: error: *** JOB {} ON {node} CANCELLED AT {at}{why} ***\n", order.job);
-                part.send(supervisor_command::Kind::Notify(line.into()));
-            }
         }
-        for (step, part) in &attempt.parts {
+        let limit = attempt.job.body.end_time;
+        let why = if everything && limit > 0 && sluice_identity::now_ms() >= limit { " DUE TO TIME LIMIT" } else { "" };
+        for (step, part) in &mut attempt.parts {
             let is_batch = *step == batch();
             let meant = match order.step {
                 Some(only) => only == *step,
@@ -60,6 +51,13 @@ impl Owner {
             };
             if !meant {
                 continue;
+            }
+            if ends && (everything || !is_batch) {
+                let what = match is_batch {
+                    true => format!("JOB {}", order.job),
+                    false => format!("STEP {}.{step}", order.job),
+                };
+                part.notice(&what, &node, why);
             }
             if order.signal == libc::SIGKILL as u32 {
                 part.kill();

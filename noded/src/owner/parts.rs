@@ -14,7 +14,7 @@ use sluice_proto::v1::{
 };
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tonic::Status;
 
 /// How often a supervisor that is gone without a last word is started again, to say so.
@@ -26,13 +26,13 @@ pub struct Part {
     ranks: Vec<u32>,
     restarts: u32,
     over: bool,
-    /// To be killed as soon as it can be told.
-    doomed: bool,
+    /// Its end has been announced in its output.
+    noticed: bool,
 }
 
 impl Part {
     pub fn new(ranks: Vec<u32>) -> Part {
-        Part { commands: None, pids: Vec::new(), ranks, restarts: 0, over: false, doomed: false }
+        Part { commands: None, pids: Vec::new(), ranks, restarts: 0, over: false, noticed: false }
     }
     pub fn is_over(&self) -> bool {
         self.over
@@ -42,6 +42,16 @@ impl Part {
             // Its supervisor has ended meanwhile.
             let _ = commands.send(command);
         }
+    }
+    /// Says in the output why it ends, as Slurm does: once, and of a step only where its first task is.
+    pub fn notice(&mut self, what: &str, node: &str, why: &str) {
+        if self.over || std::mem::replace(&mut self.noticed, true) || !self.ranks.contains(&0) {
+            return;
+        }
+        let now = sluice_model::Time(sluice_identity::now_ms());
+        let at = sluice_model::time::format_time(now, &jiff::tz::TimeZone::system());
+        let line = format!("slurmstepd: error: *** {what} ON {node} CANCELLED AT {at}{why} ***\n");
+        self.send(supervisor_command::Kind::Notify(line.into()));
     }
     pub fn kill(&self) {
         self.send(supervisor_command::Kind::KillAll(true));
@@ -73,8 +83,7 @@ impl Owner {
         spec.switch_user = nix::unistd::geteuid().is_root();
         spec.best_effort = self.config.best_effort;
         spec.kill_wait_secs = self.config.kill_wait_secs;
-        if let Some(tree) = &self.setup.tree {
-            let job = tree.root.join(format!("job_{}.{}", key.job, key.attempt));
+        if let Some(job) = self.job_group((key.job, key.attempt)) {
             if let Err(error) = cgroup::make(&job)
                 && !spec.best_effort
             {
@@ -113,7 +122,7 @@ impl Owner {
         let ending = self.attempts.get(&(key.job, key.attempt)).is_some_and(|a| a.ending.is_some());
         if let Some(part) = self.part(&key) {
             part.commands = Some(commands);
-            if ending || part.doomed {
+            if ending {
                 part.kill();
             }
         }
@@ -207,10 +216,10 @@ impl Owner {
         let dir = self.part_dir(&key);
         if let Some(attempt) = self.attempts.get_mut(&(key.job, key.attempt)) {
             attempt.parts.remove(&key.step);
+            attempt.told.push_back((Instant::now(), key.step));
         }
-        // Its client may still be fetching output through the socket: the supervisor keeps the open socket, but a
-        // client that comes back needs the name. The folder goes with the attempt; what counts is marked.
-        if let Err(error) = spool::write_file(&dir, "told", b"", false)
+        // The folder stays: its client may come back for the rest of the output, and the step must not run again.
+        if let Err(error) = spool::write_file(&dir, spool::TOLD, b"", false)
             && error.kind() != std::io::ErrorKind::NotFound
         {
             tracing::debug!(%error, step = name(&key), "not marked as told");

@@ -11,6 +11,7 @@ use sluice_identity::credential::verify_job;
 use sluice_identity::now_ms;
 use sluice_proto::v1::{LaunchJob, StepKey, SupervisorExit, SupervisorSpec};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 impl Owner {
     pub(super) fn recover(&mut self) {
@@ -62,7 +63,10 @@ impl Owner {
         let mut has_batch = false;
         for (step, part_dir) in parts(&dir) {
             has_batch |= step == batch();
-            if part_dir.join("told").exists() {
+            if part_dir.join(spool::TOLD).exists() {
+                if let Some(attempt) = self.attempts.get_mut(&key) {
+                    attempt.told.push_back((Instant::now(), step));
+                }
                 continue;
             }
             let id = StepKey { job: key.0, attempt: key.1, step };

@@ -322,14 +322,18 @@ impl Owner {
         {
             return Err(Status::not_found("Invalid job id specified"));
         }
-        self.signal_everywhere(StepKey { attempt: attempt_key.1, ..key }, signal);
+        self.signal_everywhere(StepKey { attempt: attempt_key.1, ..key }, signal, "");
         Ok(())
     }
 
     /// This node's part, and from the manager the other nodes' ones.
-    fn signal_everywhere(&mut self, key: StepKey, signal: u32) {
-        let Some(attempt) = self.attempts.get(&(key.job, key.attempt)) else { return };
-        if let Some(part) = attempt.parts.get(&key.step) {
+    fn signal_everywhere(&mut self, key: StepKey, signal: u32, why: &str) {
+        let node = self.setup.site.node.clone();
+        let Some(attempt) = self.attempts.get_mut(&(key.job, key.attempt)) else { return };
+        if let Some(part) = attempt.parts.get_mut(&key.step) {
+            if signal == libc::SIGKILL as u32 || signal == libc::SIGTERM as u32 {
+                part.notice(&format!("STEP {}", name(&key)), &node, why);
+            }
             if signal == libc::SIGKILL as u32 {
                 part.kill();
             } else {
@@ -389,7 +393,7 @@ impl Owner {
         }
         for step in late {
             tracing::info!(step = name(&step), "a step's time limit is over");
-            self.signal_everywhere(step, libc::SIGKILL as u32);
+            self.signal_everywhere(step, libc::SIGKILL as u32, " DUE TO TIME LIMIT");
         }
         for key in retry {
             self.retry_waiting(key);

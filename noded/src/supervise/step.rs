@@ -556,9 +556,20 @@ impl Step {
         }
     }
 
-    /// Appends a line to the first task's error file, with the user's rights.
-    fn notify(&self, line: &[u8]) {
+    /// Says a line on the first task's stderr: to the client, or into the file with the user's rights.
+    fn notify(&mut self, line: &[u8]) {
         let Some(task) = self.spec.tasks.first() else { return };
+        if self.spec.client && task.stderr_path.is_none() && task.stdout_path.is_none() {
+            if !self.last_word {
+                self.output.push(Kind::Output(TaskOutput {
+                    task: task.rank,
+                    stream: Stream::Stderr.into(),
+                    data: line.to_vec().into(),
+                    eof: false,
+                }));
+            }
+            return;
+        }
         let Some(path) = task.stderr_path.as_ref().or(task.stdout_path.as_ref()) else { return };
         // SAFETY: a single thread; the child leaves by _exit.
         if unsafe { libc::fork() } == 0 {
