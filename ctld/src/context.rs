@@ -78,6 +78,12 @@ impl Context {
         }
     }
 
+    /// Returns when the controller stops: long streams end then.
+    pub async fn stopping(&self) {
+        // An error means that the sender is gone, which is the same.
+        let _ = self.shutdown.subscribe().wait_for(|stop| *stop).await;
+    }
+
     /// Opens the scheduler's gate once every node that was up before the restart is back.
     pub fn node_came(&self) {
         if !*self.gate.borrow() && self.awaited.iter().all(|n| self.links.is_connected(n)) {

@@ -78,6 +78,11 @@ impl Links {
         false
     }
 
+    /// Ends all links: the controller stops.
+    pub fn close_all(&self) {
+        self.lock().clear();
+    }
+
     /// Closes links that were silent for longer than `limit`.
     pub fn close_silent(&self, limit: Duration) -> Vec<NodeName> {
         let mut links = self.lock();
@@ -243,6 +248,8 @@ async fn serve(
     tokio::select! {
         () = receive => {}
         () = acknowledge => {}
+        // The node connects again when the next controller is there; nothing is said about its health.
+        () = context.stopping() => return,
     }
     if context.links.remove(&node, serial) {
         tracing::info!(%node, "node link lost");

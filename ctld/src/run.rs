@@ -202,6 +202,8 @@ async fn serve(options: RunOptions) -> Result<(), Box<dyn Error>> {
     }
     notify::notify("STOPPING=1");
     tracing::info!("stopping; running jobs go on");
+    context.shutdown.send_replace(true);
+    context.links.close_all();
     stop.send_replace(true);
     match services.await {
         Ok(Ok(())) => {}

@@ -222,6 +222,7 @@ pub fn watch_job(
                         Err(tokio::sync::broadcast::error::RecvError::Closed) => return,
                     },
                     () = sender.closed() => return,
+                    () = context.stopping() => return,
                     // The whole array may have grown by tasks that `members` of the old state does not know.
                     () = tokio::time::sleep(std::time::Duration::from_secs(5)), if whole_array => break,
                 }

@@ -117,6 +117,7 @@ impl FileStore {
         })?;
         let blobs = Blobs::open(&dir.join("blobs"))?;
         tracing::debug!(generation = state.generation, replayed, "store opened");
+        give_back_memory();
         let shared = Arc::new(Shared {
             snapshots,
             journals,
@@ -315,6 +316,15 @@ pub fn numbered(dir: &Path, prefix: &str, suffix: &str) -> Result<Vec<(u64, Path
     }
     files.sort_unstable();
     Ok(files)
+}
+
+/// Reading everything back needs several times the memory of what is read: hands the free part to the kernel again.
+fn give_back_memory() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: malloc_trim(3) may be called at any time; it touches free memory only.
+    unsafe {
+        libc::malloc_trim(0);
+    }
 }
 
 /// What a crash left of a snapshot that was being written.
