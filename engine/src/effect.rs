@@ -1,5 +1,5 @@
 //! What the daemon has to do once the events are durable. Each is keyed and harmless to repeat; which ones are still
-//! owed after a restart follows from the state (`state.owed(node)`).
+//! owed after a restart follows from the state: when a node registers, its launches and ends are decided again.
 
 use sluice_model::{JobId, NodeName, StepId};
 

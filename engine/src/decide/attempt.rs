@@ -145,11 +145,13 @@ pub(super) fn gone(cx: &mut Cx, node: &NodeName, id: JobId, attempt: u32) -> Res
     Ok(Reply::Done)
 }
 
-/// From the step manager. Late reports are taken too: what a step did stays true after its job ended.
-pub(super) fn step_report(cx: &mut Cx, _node: &NodeName, step: &StepRecord) -> Result<Reply, Reject> {
+/// From the step manager, a node of the job's own. Late reports are taken too: what a step did stays true after its job
+/// ended.
+pub(super) fn step_report(cx: &mut Cx, node: &NodeName, step: &StepRecord) -> Result<Reply, Reject> {
     let Some(job) = cx.job_now(step.key.job) else { return Ok(Reply::Done) };
-    let current = step.key.attempt == job.attempt && job.run().is_some();
-    let past = job.past_runs.iter().find(|p| p.run.as_ref().is_some_and(|r| r.attempt == step.key.attempt));
+    let theirs = |run: &Run| run.attempt == step.key.attempt && run.allocation.on(node).is_some();
+    let current = step.key.attempt == job.attempt && job.run().is_some_and(theirs);
+    let past = job.past_runs.iter().find(|p| p.run.as_ref().is_some_and(theirs));
     let known = if current { job.steps.get(&step.key.step) } else { past.and_then(|p| p.steps.get(&step.key.step)) };
     if (!current && past.is_none()) || known.is_some_and(|k| k.as_ref() == step) {
         return Ok(Reply::Done);

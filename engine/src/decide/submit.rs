@@ -42,6 +42,10 @@ pub(crate) fn new_job(state: &State, now: Time, caller: &Caller, spec: &JobSpec)
     let config = state.config.clone().ok_or_else(|| Reject::Internal { detail: "no configuration yet".to_owned() })?;
     check_limits(state, &config, spec)?;
     check_privileges(caller, spec)?;
+    if let Some(name) = &spec.reservation {
+        let allowed = "the name of a reservation; there are none on this cluster".to_owned();
+        return Err(Reject::InvalidValue { key: "--reservation".to_owned(), value: name.clone(), allowed });
+    }
     let partitions = partitions_for(state, spec)?;
     for p in &partitions {
         admits(p, caller, spec)?;

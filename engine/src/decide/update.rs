@@ -25,6 +25,9 @@ pub(super) fn update_job(
     if live.is_empty() {
         return Err(Reject::JobFinished);
     }
+    // Of an array only the tasks that can still take the change get it.
+    let can = |j: &Arc<Job>| matches!(j.phase, Phase::Pending) || pending_only(change).is_none();
+    let live: Vec<Arc<Job>> = if live.iter().any(can) { live.into_iter().filter(can).collect() } else { live };
     // First all checks: a refusal must leave no trace (events of a refused decision are never seen).
     let mut plans = Vec::new();
     for job in &live {

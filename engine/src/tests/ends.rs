@@ -344,6 +344,12 @@ fn steps_left_running_are_closed_and_the_worst_step_is_remembered() {
     w.clean(id);
     assert_eq!(w.outcome(id).derived_exit, code(7));
     assert_eq!(w.state_of(id), JobState::Completed);
+    // Only the job's own nodes speak for its steps.
+    let before = w.state.generation;
+    let mut forged = super::time::step(id, 0);
+    forged.end = Some(w.now);
+    w.ok(Command::StepReport { node: "n2".into(), step: Box::new(forged) });
+    assert_eq!(w.state.generation, before);
     // What the step really did may be reported late; a late start opens nothing again.
     let mut late = super::time::step(id, 1);
     w.ok(Command::StepReport { node: "n1".into(), step: Box::new(late.clone()) });

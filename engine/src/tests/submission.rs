@@ -79,6 +79,8 @@ fn absurd_values_are_refused() {
     let mut w = World::new();
     let zero = JobSpec { time_limit: Some(TimeLimit::Minutes(0)), ..job() };
     assert!(matches!(w.refused(zero), Reject::InvalidTimeLimit { .. }));
+    let reserved = JobSpec { reservation: Some("maintenance".to_owned()), ..job() };
+    assert!(matches!(w.refused(reserved), Reject::InvalidValue { .. }));
     let min = JobSpec { time_min: Some(TimeLimit::Minutes(20)), ..job() };
     assert!(matches!(w.refused(min), Reject::InvalidValue { .. }));
 }

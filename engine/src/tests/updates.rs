@@ -122,6 +122,16 @@ fn the_arrays_limit_can_be_changed() {
 }
 
 #[test]
+fn of_an_array_only_what_still_waits_takes_a_change_for_waiting_jobs() {
+    let mut w = World::new();
+    let id = w.submit(throttled("0-3", 1));
+    let running = w.schedule()[0];
+    let begin = sluice_model::Time(w.now.0 + 60_000);
+    update(&mut w, user(1500), id, JobChange { begin: Some(begin), ..JobChange::default() }).unwrap();
+    assert_eq!((w.job(id).not_before, w.job(running).not_before), (Some(begin), None));
+}
+
+#[test]
 fn nobody_changes_other_peoples_jobs() {
     let mut w = World::new();
     let id = w.submit(job());

@@ -224,7 +224,7 @@ impl World {
             match waiting {
                 Waiting::Nobody => {}
                 Waiting::Client => self.clients.told(&command, &outcome),
-                Waiting::Report { node, link, report } => self.to_node(node, link, Order::Ack { report }),
+                Waiting::Report { node, link, report } => self.send(node, link, Order::Ack { report }),
             }
         }
         for effect in effects {
@@ -302,7 +302,7 @@ impl World {
         if let Some(node) = self.position(node)
             && let Some(link) = self.nodes[node].link
         {
-            self.to_node(node, link, order);
+            self.send(node, link, order);
         }
     }
 
@@ -310,7 +310,7 @@ impl World {
         if self.rng.percent(5) { self.rng.between(100, 5_000) } else { self.rng.between(1, 30) }
     }
 
-    fn to_node(&mut self, node: usize, link: u64, order: Order) {
+    fn send(&mut self, node: usize, link: u64, order: Order) {
         let times = if self.rng.percent(5) { 2 } else { 1 };
         for _ in 0..times {
             let after = self.delay();
