@@ -21,19 +21,27 @@ mod up;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// What went wrong, for people: said once, at the edge.
-#[derive(Debug)]
-pub struct LocalError(String);
+/// What went wrong.
+#[derive(PartialEq, Eq, Debug)]
+pub enum LocalError {
+    /// For people: said once, at the edge.
+    Said(String),
+    /// Nobody reads our output any more. No failure, but whoever must tidy up does it first.
+    ReaderGone,
+}
 
 impl std::fmt::Display for LocalError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
+        match self {
+            LocalError::Said(text) => f.write_str(text),
+            LocalError::ReaderGone => f.write_str("nobody reads the output"),
+        }
     }
 }
 
 impl From<String> for LocalError {
     fn from(text: String) -> Self {
-        LocalError(text)
+        LocalError::Said(text)
     }
 }
 
@@ -42,7 +50,7 @@ type Result<T> = std::result::Result<T, LocalError>;
 /// Names the file in an I/O error.
 fn at(path: &std::path::Path) -> impl FnOnce(std::io::Error) -> LocalError {
     let path = path.to_owned();
-    move |e| LocalError(format!("{}: {e}", path.display()))
+    move |e| LocalError::Said(format!("{}: {e}", path.display()))
 }
 
 pub fn main(words: Vec<OsString>) -> ExitCode {
@@ -63,6 +71,7 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
     };
     match done {
         Ok(code) => code,
+        Err(LocalError::ReaderGone) => ExitCode::SUCCESS,
         Err(e) => {
             crate::errln!("sluice local: error: {e}");
             ExitCode::FAILURE
@@ -70,8 +79,14 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
     }
 }
 
-/// Data for stdout; a reader who went away ends the program as a success.
+/// Data for stdout.
 fn say(text: &str) -> Result<()> {
-    crate::out::print(format!("{text}\n").as_bytes())
-        .map_err(|e| LocalError(format!("write to standard output failed: {e}")))
+    use std::io::Write;
+    // Not `out::print`, which ends the process when the reader is gone: a demo must stop its cluster first.
+    let mut out = std::io::stdout().lock();
+    match out.write_all(format!("{text}\n").as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => Ok(()),
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Err(LocalError::ReaderGone),
+        Err(e) => Err(LocalError::Said(format!("write to standard output failed: {e}"))),
+    }
 }

@@ -190,3 +190,28 @@ fn the_demo_shows_its_picture_and_leaves_nothing_behind() {
     assert!(text.contains("6 tasks found"), "no parallel step:\n{text}");
     assert_eq!(std::fs::read_dir(tmp.path()).unwrap().count(), 0);
 }
+
+#[test]
+fn a_demo_whose_reader_goes_away_leaves_nothing_behind_either() {
+    let tmp = tempfile::tempdir().unwrap();
+    let mut demo = Command::new(programs().join("sluice"))
+        .args(["local", "demo"])
+        .env("TMPDIR", tmp.path())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let mut reader = std::io::BufReader::new(demo.stdout.take().unwrap());
+    std::io::BufRead::read_line(&mut reader, &mut line).unwrap();
+    drop(reader);
+    let status = demo.wait().unwrap();
+    assert!(status.success() && line.starts_with("Starting a cluster"), "{status}: {line}");
+    assert_eq!(std::fs::read_dir(tmp.path()).unwrap().count(), 0);
+    let dir = tmp.path().display().to_string();
+    let ours = std::fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter(|e| std::fs::read(e.path().join("cmdline")).is_ok_and(|w| String::from_utf8_lossy(&w).contains(&dir)));
+    assert_eq!(ours.count(), 0);
+}

@@ -122,22 +122,22 @@ fn overview() -> String {
 
 pub(super) fn parse(words: &[OsString]) -> Result<Command> {
     let Some((name, words)) = words.split_first() else {
-        return Err(LocalError(format!("no command given\n{}", overview())));
+        return Err(LocalError::Said(format!("no command given\n{}", overview())));
     };
     let name = name.to_string_lossy().into_owned();
     if ["help", "-h", "--help"].contains(&name.as_str()) {
         return Ok(Command::Help(overview()));
     }
     let Some(row) = TABLE.iter().find(|row| row.name == name) else {
-        return Err(LocalError(format!("there is no command '{name}'\n{}", overview())));
+        return Err(LocalError::Said(format!("there is no command '{name}'\n{}", overview())));
     };
-    let parsed = getopt::parse(row.options, words, Operands::Mixed).map_err(|e| LocalError(e.to_string()))?;
+    let parsed = getopt::parse(row.options, words, Operands::Mixed).map_err(|e| LocalError::Said(e.to_string()))?;
     if parsed.has("help") {
         let usage = format!("sluice local {} [OPTIONS]\n\n{}", row.name, row.about);
         return Ok(Command::Help(help::help_text(&usage, row.options)));
     }
     if let Some(extra) = parsed.operands.first() {
-        return Err(LocalError(format!(
+        return Err(LocalError::Said(format!(
             "unexpected word '{}'; the folder is given with --dir",
             extra.to_string_lossy()
         )));
@@ -164,7 +164,7 @@ fn number(parsed: &Parsed, key: &str, allowed: std::ops::RangeInclusive<u64>) ->
         Some(n) => Ok(Some(n)),
         None => {
             let (least, most) = (allowed.start(), allowed.end());
-            Err(LocalError(format!("invalid --{key} '{text}': a number from {least} to {most}")))
+            Err(LocalError::Said(format!("invalid --{key} '{text}': a number from {least} to {most}")))
         }
     }
 }

@@ -44,14 +44,16 @@ impl Settings {
     pub(super) fn load(layout: &Layout) -> Result<Option<Settings>> {
         let path = layout.settings();
         match std::fs::read_to_string(&path) {
-            Ok(text) => toml::from_str(&text).map(Some).map_err(|e| LocalError(format!("{}: {e}", path.display()))),
+            Ok(text) => {
+                toml::from_str(&text).map(Some).map_err(|e| LocalError::Said(format!("{}: {e}", path.display())))
+            }
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(at(&path)(e)),
         }
     }
 
     pub(super) fn save(&self, layout: &Layout) -> Result<()> {
-        let text = toml::to_string(self).map_err(|e| LocalError(e.to_string()))?;
+        let text = toml::to_string(self).map_err(|e| LocalError::Said(e.to_string()))?;
         write_atomic(&layout.settings(), &text)
     }
 
@@ -94,7 +96,7 @@ fn generated(s: &Settings) -> String {
 
 /// The user's file, with what it leaves out added: the cluster's name, nodes, a partition, best effort.
 fn completed(text: &str, s: &Settings, path: &Path) -> Result<String> {
-    let table: toml::Table = text.parse().map_err(|e| LocalError(format!("{}: {e}", path.display())))?;
+    let table: toml::Table = text.parse().map_err(|e| LocalError::Said(format!("{}: {e}", path.display())))?;
     let mut out = HEADER.to_owned();
     if !table.contains_key("cluster_name") {
         out.push_str(&format!("cluster_name = \"{}\"\n", s.cluster));
@@ -131,7 +133,7 @@ pub(super) fn prepare(
                 "this cluster is called {:?} since its first start; --cluster can't change that",
                 settings.cluster
             );
-            return Err(LocalError(text));
+            return Err(LocalError::Said(text));
         }
         settings.cluster = name.clone();
     }
@@ -141,7 +143,7 @@ pub(super) fn prepare(
     } else if first || flags.any() {
         let found = std::fs::read_to_string(&path).unwrap_or_default();
         if !first && found != settings.written {
-            return Err(LocalError(format!(
+            return Err(LocalError::Said(format!(
                 "{} was edited; change the nodes there too, then start with no options about them",
                 path.display()
             )));
@@ -158,11 +160,11 @@ pub(super) fn prepare(
     let shown = config.unwrap_or(&path).display().to_string();
     let parsed = config::parse(&text, &shown).map_err(|problems| {
         let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        LocalError(format!("the configuration can't be used:\n{}", lines.join("\n")))
+        LocalError::Said(format!("the configuration can't be used:\n{}", lines.join("\n")))
     })?;
     if !first && parsed.cluster_name != settings.cluster {
         let (new, old) = (&parsed.cluster_name, &settings.cluster);
-        return Err(LocalError(format!(
+        return Err(LocalError::Said(format!(
             "{shown}: cluster_name is {new:?}; this cluster is called {old:?} since its first start"
         )));
     }

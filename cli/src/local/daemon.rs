@@ -122,7 +122,7 @@ impl Started {
                 let text = format!("{} of {} ended before all was ready ({status})", self.program(), self.name);
                 Err(self.complaint(layout, &text))
             }
-            Err(e) => Err(LocalError(format!("{}: {e}", self.name))),
+            Err(e) => Err(LocalError::Said(format!("{}: {e}", self.name))),
         }
     }
 
@@ -139,9 +139,9 @@ impl Started {
         let lines: Vec<&str> = said.lines().collect();
         let last = &lines[lines.len().saturating_sub(15)..];
         if last.is_empty() {
-            return LocalError(format!("{text}; it wrote nothing to {}", path.display()));
+            return LocalError::Said(format!("{text}; it wrote nothing to {}", path.display()));
         }
-        LocalError(format!("{text}; {} ends with:\n  {}", path.display(), last.join("\n  ")))
+        LocalError::Said(format!("{text}; {} ends with:\n  {}", path.display(), last.join("\n  ")))
     }
 }
 
@@ -165,7 +165,7 @@ pub(super) fn end(layout: &Layout, processes: &[Running], patience: Duration) ->
     if gone(layout, processes, Duration::from_secs(10)) {
         return Ok(());
     }
-    Err(LocalError("some processes could not be ended; are they another user's?".to_owned()))
+    Err(LocalError::Said("some processes could not be ended; are they another user's?".to_owned()))
 }
 
 fn gone(layout: &Layout, processes: &[Running], patience: Duration) -> bool {

@@ -21,9 +21,8 @@ pub(super) fn main(options: &Demo) -> Result<ExitCode> {
     interrupt::catch()?;
     let place = Place::new(options.dir.as_deref())?;
     let shown = show(&place);
-    let failed = shown.is_err();
-    if failed {
-        place.keep_logs();
+    if matches!(shown, Err(LocalError::Said(_))) && interrupt::check().is_ok() {
+        place.show_logs();
     }
     let ended = place.end();
     shown.and(ended)?;
@@ -42,7 +41,10 @@ impl Place {
         let (dir, temporary) = match asked {
             Some(dir) => {
                 if dir.exists() {
-                    return Err(LocalError(format!("{} is there already; the demo makes a new folder", dir.display())));
+                    return Err(LocalError::Said(format!(
+                        "{} is there already; the demo makes a new folder",
+                        dir.display()
+                    )));
                 }
                 std::fs::create_dir_all(dir).map_err(at(dir))?;
                 (dir.to_owned(), false)
@@ -58,7 +60,7 @@ impl Place {
     }
 
     /// A failed demo says why: with the ends of the logs, since the folder goes.
-    fn keep_logs(&self) {
+    fn show_logs(&self) {
         let Ok(entries) = std::fs::read_dir(self.dir.join("log")) else { return };
         for path in entries.flatten().map(|e| e.path()) {
             let text = std::fs::read(&path).unwrap_or_default();
@@ -148,7 +150,7 @@ fn command(layout: &Layout, work: &Path, words: &[&str]) -> Result<std::process:
     let out = command.output().map_err(at(&program))?;
     if !out.status.success() {
         let said = String::from_utf8_lossy(&out.stderr).trim().to_owned();
-        return Err(LocalError(format!("{} failed ({}): {said}", words.join(" "), out.status)));
+        return Err(LocalError::Said(format!("{} failed ({}): {said}", words.join(" "), out.status)));
     }
     Ok(out)
 }
@@ -166,7 +168,7 @@ fn run(layout: &Layout, work: &Path, words: &[&str]) -> Result<String> {
 fn submit(layout: &Layout, work: &Path, words: &[&str]) -> Result<u32> {
     let text = run(layout, work, words)?;
     let id = text.rsplit(' ').next().and_then(|id| id.parse().ok());
-    id.ok_or_else(|| LocalError(format!("sbatch said {text:?}, which names no job")))
+    id.ok_or_else(|| LocalError::Said(format!("sbatch said {text:?}, which names no job")))
 }
 
 /// Tells every change of the two jobs until the second is over.
@@ -188,14 +190,14 @@ async fn watch(layout: &Layout, picture: u32, gather: u32) -> Result<()> {
             if job.state == "COMPLETED" {
                 return Ok(());
             }
-            return Err(LocalError(format!("job {gather} ended as {}", job.state)));
+            return Err(LocalError::Said(format!("job {gather} ended as {}", job.state)));
         }
         let never = jobs.iter().any(|j| j.id == gather && j.dependency_failed);
         if never {
-            return Err(LocalError(format!("a task of job {picture} failed")));
+            return Err(LocalError::Said(format!("a task of job {picture} failed")));
         }
         if begin.elapsed() > DEADLINE {
-            return Err(LocalError(format!("the jobs are not over after {} s", DEADLINE.as_secs())));
+            return Err(LocalError::Said(format!("the jobs are not over after {} s", DEADLINE.as_secs())));
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
@@ -206,7 +208,7 @@ async fn all_jobs(controller: &mut link::Controller, ids: &[u32]) -> Result<Vec<
     let request = v1::ListJobsRequest { jobs, states: vec!["ALL".to_owned()], ..Default::default() };
     let mut stream = link::ask(controller.list_jobs(request)).await?;
     let mut jobs = Vec::new();
-    while let Some(part) = stream.message().await.map_err(|s| LocalError(s.message().to_owned()))? {
+    while let Some(part) = stream.message().await.map_err(|s| LocalError::Said(s.message().to_owned()))? {
         jobs.extend(part.jobs);
     }
     Ok(jobs)

@@ -59,7 +59,7 @@ async fn cancel_all(layout: &Layout) -> Result<()> {
             return Ok(());
         }
         if begin.elapsed() > GIVE_UP {
-            return Err(LocalError(format!("{} jobs did not end within {} s", jobs.len(), GIVE_UP.as_secs())));
+            return Err(LocalError::Said(format!("{} jobs did not end within {} s", jobs.len(), GIVE_UP.as_secs())));
         }
         // Pending ones first, so that none starts in a place just freed.
         let (pending, rest): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|j| j.state == "PENDING");

@@ -10,7 +10,7 @@ const PROGRAMS: [&str; 3] = ["sluice", "sluice-ctld", "sluice-noded"];
 
 /// Copies the programs that lie beside this one. Copies, because a checkout may lie where other users can't look.
 pub(super) fn install(layout: &Layout) -> Result<()> {
-    let me = std::env::current_exe().map_err(|e| LocalError(format!("this program can't find itself: {e}")))?;
+    let me = std::env::current_exe().map_err(|e| LocalError::Said(format!("this program can't find itself: {e}")))?;
     let beside = me.parent().unwrap_or(Path::new("/"));
     let missing: Vec<&str> = PROGRAMS.into_iter().filter(|name| !beside.join(name).is_file()).collect();
     if !missing.is_empty() {
@@ -19,7 +19,7 @@ pub(super) fn install(layout: &Layout) -> Result<()> {
             missing.join(" and "),
             beside.display()
         );
-        return Err(LocalError(text));
+        return Err(LocalError::Said(text));
     }
     for name in PROGRAMS {
         copy(&beside.join(name), &layout.program(name))?;

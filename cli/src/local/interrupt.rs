@@ -15,11 +15,11 @@ pub(super) fn catch() -> Result<()> {
     let action = SigAction::new(SigHandler::Handler(note), SaFlags::SA_RESTART, SigSet::empty());
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
         // SAFETY: the handler only stores to an atomic, which is async-signal-safe.
-        unsafe { sigaction(signal, &action) }.map_err(|e| LocalError(format!("{signal}: {e}")))?;
+        unsafe { sigaction(signal, &action) }.map_err(|e| LocalError::Said(format!("{signal}: {e}")))?;
     }
     Ok(())
 }
 
 pub(super) fn check() -> Result<()> {
-    if CAUGHT.load(Ordering::Relaxed) { Err(LocalError("interrupted".to_owned())) } else { Ok(()) }
+    if CAUGHT.load(Ordering::Relaxed) { Err(LocalError::Said("interrupted".to_owned())) } else { Ok(()) }
 }

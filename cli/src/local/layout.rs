@@ -16,7 +16,7 @@ impl Layout {
         let layout = Layout { dir: dir.canonicalize().map_err(at(dir))? };
         if !layout.settings().exists() {
             let dir = layout.dir.display();
-            return Err(LocalError(format!(
+            return Err(LocalError::Said(format!(
                 "there is no cluster in {dir}; start one with: sluice local up --dir {dir}"
             )));
         }
@@ -31,7 +31,7 @@ impl Layout {
             let ours = |name: &std::ffi::OsStr| ["bin", "etc", "run", "log", "ctld"].iter().any(|n| name == *n);
             if entries.any(|e| e.is_ok_and(|e| !ours(&e.file_name()))) {
                 let dir = dir.display();
-                return Err(LocalError(format!(
+                return Err(LocalError::Said(format!(
                     "{dir} holds other files; give a new folder, or that of a local cluster"
                 )));
             }
@@ -42,7 +42,7 @@ impl Layout {
         make(dir)?;
         let layout = Layout { dir: dir.canonicalize().map_err(at(dir))? };
         if layout.dir.to_str().is_none() {
-            return Err(LocalError(format!("{}: the folder's path must be valid UTF-8", layout.dir.display())));
+            return Err(LocalError::Said(format!("{}: the folder's path must be valid UTF-8", layout.dir.display())));
         }
         for part in ["bin", "etc", "run", "log"] {
             let part = layout.dir.join(part);

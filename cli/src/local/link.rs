@@ -14,7 +14,7 @@ const DEADLINE: Duration = Duration::from_secs(30);
 
 pub(super) async fn connect(layout: &Layout) -> Result<Controller> {
     let endpoint = Endpoint::Unix(layout.socket("ctld"));
-    let link = Authorized::connect(&endpoint, Tokens::None).await.map_err(|e| LocalError(e.to_string()))?;
+    let link = Authorized::connect(&endpoint, Tokens::None).await.map_err(|e| LocalError::Said(e.to_string()))?;
     Ok(link.controller())
 }
 
@@ -24,8 +24,8 @@ pub(super) async fn ask<T>(
 ) -> Result<T> {
     match tokio::time::timeout(DEADLINE, answer).await {
         Ok(Ok(response)) => Ok(response.into_inner()),
-        Ok(Err(status)) => Err(LocalError(status.message().to_owned())),
-        Err(_) => Err(LocalError(format!("the controller did not answer within {} s", DEADLINE.as_secs()))),
+        Ok(Err(status)) => Err(LocalError::Said(status.message().to_owned())),
+        Err(_) => Err(LocalError::Said(format!("the controller did not answer within {} s", DEADLINE.as_secs()))),
     }
 }
 
@@ -37,7 +37,7 @@ pub(super) async fn nodes(controller: &mut Controller) -> Result<Vec<v1::NodeRec
 pub(super) async fn live_jobs(controller: &mut Controller) -> Result<Vec<v1::JobRecord>> {
     let mut stream = ask(controller.list_jobs(v1::ListJobsRequest::default())).await?;
     let mut jobs = Vec::new();
-    while let Some(part) = stream.message().await.map_err(|s| LocalError(s.message().to_owned()))? {
+    while let Some(part) = stream.message().await.map_err(|s| LocalError::Said(s.message().to_owned()))? {
         jobs.extend(part.jobs);
     }
     Ok(jobs)

@@ -14,9 +14,9 @@ pub(super) fn lock(layout: &Layout) -> Result<Flock<File>> {
     let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(at(&path))?;
     Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| {
         if errno == nix::errno::Errno::EWOULDBLOCK {
-            return LocalError(format!("another sluice local is at work in {}", layout.dir().display()));
+            return LocalError::Said(format!("another sluice local is at work in {}", layout.dir().display()));
         }
-        LocalError(format!("{}: {errno}", path.display()))
+        LocalError::Said(format!("{}: {errno}", path.display()))
     })
 }
 

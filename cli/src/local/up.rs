@@ -120,7 +120,7 @@ fn run(layout: &Layout, words: &[&std::ffi::OsStr]) -> Result<()> {
     }
     let said = String::from_utf8_lossy(&out.stderr).trim().to_owned();
     let what = words.first().map(|w| w.to_string_lossy().into_owned()).unwrap_or_default();
-    Err(LocalError(format!("sluice-ctld {what} failed ({}): {said}", out.status)))
+    Err(LocalError::Said(format!("sluice-ctld {what} failed ({}): {said}", out.status)))
 }
 
 /// Each daemon keeps its port while it is free. New ones lie below the range from which the kernel takes ports for
@@ -148,7 +148,7 @@ fn take_ports(settings: &mut Settings, nodes: &[String], runs: impl Fn(&str) -> 
             held.push(listener);
             Some(next)
         });
-        let port = found.ok_or_else(|| LocalError("no free TCP port between 20000 and 32000".to_owned()))?;
+        let port = found.ok_or_else(|| LocalError::Said("no free TCP port between 20000 and 32000".to_owned()))?;
         settings.ports.insert(name.to_owned(), port);
     }
     Ok(())
@@ -220,7 +220,7 @@ fn reconfigure(layout: &Layout) -> Result<()> {
     if reply.errors.is_empty() {
         return Ok(());
     }
-    Err(LocalError(format!("the controller refuses the configuration:\n{}", reply.errors.join("\n"))))
+    Err(LocalError::Said(format!("the controller refuses the configuration:\n{}", reply.errors.join("\n"))))
 }
 
 /// Waits for the controller and all nodes; a daemon that ends meanwhile ends the waiting.
@@ -275,7 +275,7 @@ fn late(layout: &Layout, answers: bool, missing: &[String], started: &[Started],
     };
     match started.iter().find(|d| d.name == culprit) {
         Some(daemon) => daemon.complaint(layout, &text),
-        None => LocalError(format!("{text}; see {}", layout.log(culprit).display())),
+        None => LocalError::Said(format!("{text}; see {}", layout.log(culprit).display())),
     }
 }
 
