@@ -118,7 +118,7 @@ fn course(job: &v1::JobRecord, context: &Context<'_>) -> Value {
         "priority": number(job.priority),
         "kill_request_user": killer.map(user_name).unwrap_or_default(),
         "restart_cnt": job.attempt,
-        "state": {"current": [facts::final_state(job)], "reason": values::reason(job)},
+        "state": {"current": [window::state(job)], "reason": values::reason(job)},
         "steps": job.steps.iter().map(|step| json_steps::step(job, step, context)).collect::<Vec<_>>(),
     })
 }

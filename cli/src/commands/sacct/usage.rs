@@ -33,6 +33,8 @@ fn known(usage: &v1::Usage, quantity: Quantity, single: bool) -> Known {
         Quantity::DiskWrite => summed(usage.written_bytes),
         Quantity::Pages => summed(usage.major_faults),
         Quantity::Rss => largest(usage.max_rss_bytes),
+        // No program runs in no memory: it was over before it could be looked at.
+        Quantity::VmSize if usage.max_vmsize_bytes == 0 => Known { total: None, maximum: None },
         Quantity::VmSize => largest(usage.max_vmsize_bytes),
     }
 }
@@ -49,7 +51,7 @@ fn amount(step: &v1::StepRecord, quantity: Quantity, figure: Figure) -> Option<u
     }
 }
 
-/// Where the extreme occurred.
+/// Where the extreme of what is known occurred.
 fn place(step: &v1::StepRecord, figure: Figure) -> Option<String> {
     measured(step)?;
     match (figure, step.nodes.as_slice()) {
@@ -62,7 +64,8 @@ fn place(step: &v1::StepRecord, figure: Figure) -> Option<String> {
 /// One of the Ave*, Max* and Min* fields.
 pub fn field(step: &v1::StepRecord, quantity: Quantity, figure: Figure, units: Units) -> String {
     if matches!(figure, Figure::Node | Figure::Task) {
-        return place(step, figure).unwrap_or_default();
+        let known = amount(step, quantity, Figure::Maximum);
+        return known.and_then(|_| place(step, figure)).unwrap_or_default();
     }
     amount(step, quantity, figure).map_or_else(String::new, |n| match quantity {
         Quantity::Cpu => cpu(n),
@@ -175,6 +178,7 @@ mod tests {
         assert_eq!(used(&step, Quantity::Cpu, Figure::Average), "00:00:02");
         assert_eq!(used(&step, Quantity::Cpu, Figure::Maximum), "");
         assert_eq!(used(&step, Quantity::Rss, Figure::Task), "");
+        assert_eq!(used(&step, Quantity::Cpu, Figure::Node), "");
         assert_eq!(listed(&step, Way::In, Figure::Maximum), "energy=0,mem=1644K,vmem=2920K");
     }
 

@@ -209,7 +209,7 @@ fn bytes(bytes: Option<&[u8]>) -> String {
 
 /// `CANCELLED by 1001`; a job whose processes are still being ended shows how it ended.
 pub fn state(job: &v1::JobRecord) -> String {
-    let state = facts::final_state(job);
+    let state = window::state(job);
     match job.outcome.as_ref().and_then(|o| o.by_uid) {
         Some(uid) if state == JobState::Cancelled.long() => format!("{state} by {uid}"),
         _ => state.to_owned(),

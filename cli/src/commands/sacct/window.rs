@@ -89,10 +89,18 @@ fn secs(ms: i64) -> i64 {
     ms.div_euclid(1000)
 }
 
+/// How it ended or in which state it is. A job whose processes are being ended, and that has no outcome yet, runs: Slurm's
+/// accounting knows no state in between.
+pub fn state(job: &v1::JobRecord) -> &str {
+    match facts::final_state(job) {
+        ending if ending == JobState::Completing.long() => JobState::Running.long(),
+        state => state,
+    }
+}
+
 /// When the job was over; None while it is not.
 pub fn ended(job: &v1::JobRecord) -> Option<i64> {
-    let state = facts::state(job);
-    job.end.filter(|_| state.is_finished() || state == JobState::Completing)
+    job.end.filter(|_| JobState::parse(state(job)).is_some_and(JobState::is_finished))
 }
 
 /// When it started to run; None for a job that waits or never ran.
@@ -119,9 +127,9 @@ pub fn admits(job: &v1::JobRecord, (start, end): (i64, i64), states: &[JobState]
 }
 
 /// Was the job in this state at some time of the window?
-fn was(job: &v1::JobRecord, state: JobState, eligible: Option<i64>, (start, end): (i64, i64)) -> bool {
+fn was(job: &v1::JobRecord, wanted: JobState, eligible: Option<i64>, (start, end): (i64, i64)) -> bool {
     let (ran, over) = (started(job).map(secs), ended(job).map(secs));
-    match state {
+    match wanted {
         JobState::Pending => {
             eligible.is_some_and(|e| e <= end)
                 && match ran {
@@ -132,12 +140,9 @@ fn was(job: &v1::JobRecord, state: JobState, eligible: Option<i64>, (start, end)
         JobState::Running => {
             ran.is_some_and(|r| r < end || (r == end && start == end)) && over.is_none_or(|o| o >= start)
         }
-        JobState::Suspended => facts::state(job) == state && job.suspended_since.is_none_or(|s| secs(s) <= end),
-        JobState::Completing => facts::state(job) == state,
-        over_in => {
-            JobState::parse(facts::final_state(job)) == Some(over_in)
-                && over.is_some_and(|o| (start..=end).contains(&o))
-        }
+        JobState::Suspended => facts::state(job) == wanted && job.suspended_since.is_none_or(|s| secs(s) <= end),
+        JobState::Completing => facts::state(job) == wanted,
+        over_in => JobState::parse(state(job)) == Some(over_in) && over.is_some_and(|o| (start..=end).contains(&o)),
     }
 }
 
@@ -202,6 +207,16 @@ mod tests {
         // Job 1 waited and ran at that second too.
         assert_eq!(which((SUBMIT_S, SUBMIT_S), &[Running], false), [1, 2, 8, 9]);
         assert_eq!(which((SUBMIT_S, NOW_S), &[Pending], false), [1, 2, 7, 8, 9]);
+    }
+
+    #[test]
+    fn a_job_that_is_being_ended_runs_until_its_outcome_is_known() {
+        let mut job = fixture::job(2);
+        job.state = "COMPLETING".into();
+        assert_eq!((state(&job), ended(&job)), ("RUNNING", None), "the end by its limit is none");
+        job.completing_state = "CANCELLED".into();
+        job.end = Some(NOW);
+        assert_eq!((state(&job), ended(&job)), ("CANCELLED", Some(NOW)));
     }
 
     #[test]
