@@ -82,8 +82,13 @@ enum Sub {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    match dispatch(cli) {
+    // A supervisor starts with every step: it need not wait for the options of everything else.
+    let mut words = std::env::args_os().skip(1);
+    let done = match (words.next(), words.next(), words.next()) {
+        (Some(word), Some(spool), None) if word == "supervise" => supervise::run(spool.as_ref()).map_err(Into::into),
+        _ => dispatch(Cli::parse()),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("sluice-noded: error: {error}");

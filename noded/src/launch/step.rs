@@ -145,9 +145,6 @@ fn step_env(
     v.set("SLURM_LAUNCH_NODE_IPADDR", srun);
     v.set("SLURM_SRUN_COMM_HOST", srun);
     v.set("SLURM_UMASK", format!("{:04o}", launch.umask));
-    if !body.distribution.is_empty() {
-        v.set("SLURM_DISTRIBUTION", body.distribution.to_ascii_lowercase());
-    }
     if body.overcommit {
         v.set("SLURM_OVERCOMMIT", 1);
     }

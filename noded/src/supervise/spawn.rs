@@ -306,8 +306,11 @@ fn exec(plan: Plan<'_>, report: &OwnedFd) -> Failure {
         }
     }
     let failure = explain(&program, &candidates, error, plan.script.is_some());
-    // The user looks into the job's own error file first. Slurm's program name, for scripts that look for it.
-    let _ = writeln!(std::io::stderr(), "slurmstepd: error: {}", failure.text);
+    if !plan.spec.client {
+        // The user looks into the job's own error file first. Slurm's program name, for scripts that look for it. (An
+        // attached srun says it itself.)
+        let _ = writeln!(std::io::stderr(), "slurmstepd: error: {}", failure.text);
+    }
     failure
 }
 
