@@ -50,7 +50,7 @@ impl Decoder {
     }
 
     /// The next whole message, `None` until more bytes are pushed.
-    pub fn next<M: Message + Default>(&mut self) -> Result<Option<M>, BadFrame> {
+    pub fn take<M: Message + Default>(&mut self) -> Result<Option<M>, BadFrame> {
         let rest = &self.buffer[self.start..];
         let Some((head, body)) = rest.split_at_checked(4) else { return Ok(None) };
         let len = u32::from_be_bytes([head[0], head[1], head[2], head[3]]) as usize;
@@ -79,7 +79,7 @@ mod tests {
         let mut seen = Vec::new();
         for byte in wire {
             decoder.push(&[byte]);
-            while let Some(room) = decoder.next::<v1::StdinRoom>().unwrap() {
+            while let Some(room) = decoder.take::<v1::StdinRoom>().unwrap() {
                 seen.push(room.offset);
             }
         }
@@ -90,6 +90,6 @@ mod tests {
     fn an_absurd_length_is_refused_at_once() {
         let mut decoder = Decoder::default();
         decoder.push(&[0xff; 4]);
-        assert!(decoder.next::<v1::StdinRoom>().is_err());
+        assert!(decoder.take::<v1::StdinRoom>().is_err());
     }
 }

@@ -84,7 +84,7 @@ async fn once(
                     every = Duration::from_secs(u64::from(secs));
                     next = next.min(tokio::time::Instant::now() + every);
                 }
-                if owner.send(Message::Controller(kind)).is_err() {
+                if owner.send(Message::Controller(Box::new(kind))).is_err() {
                     return Ok(());
                 }
             }

@@ -112,7 +112,7 @@ async fn talk(
                     0 => return Err(io::ErrorKind::UnexpectedEof.into()),
                     n => decoder.push(&chunk[..n]),
                 }
-                while let Some(message) = decoder.next::<StepOutput>().map_err(bad)? {
+                while let Some(message) = decoder.take::<StepOutput>().map_err(bad)? {
                     match message.kind {
                         Some(step_output::Kind::Started(started)) => tell(Event::Started(started.pids)),
                         Some(step_output::Kind::Ended(_)) => return Ok(()),

@@ -129,12 +129,12 @@ fn wanted<'a>(job: &Job<'_>, request: &'a StepRequest) -> Result<Wanted<'a>, Str
     if ntasks > 1 << 20 {
         return Err(TOO_MANY.to_owned());
     }
-    let memory = match request.memory.clone().map(MemoryRequest::try_from) {
+    let memory = match request.memory.map(MemoryRequest::try_from) {
         None => None,
         Some(Ok(memory)) => Some(memory),
         Some(Err(e)) => return Err(format!("Invalid memory: {e}")),
     };
-    let distribution = match request.distribution.clone().map(Distribution::try_from) {
+    let distribution = match request.distribution.map(Distribution::try_from) {
         None => Distribution::Block,
         Some(Ok(d)) => d,
         Some(Err(e)) => return Err(format!("Invalid distribution: {e}")),

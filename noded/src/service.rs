@@ -239,7 +239,7 @@ async fn pass_output(
             _ => break,
         }
         loop {
-            match decoder.next::<StepOutput>() {
+            match decoder.take::<StepOutput>() {
                 Ok(None) => break,
                 Ok(Some(message)) => {
                     *last = message.sequence.max(*last);

@@ -128,7 +128,7 @@ impl Wire {
     }
     fn hear(&mut self) -> Option<StepOutput> {
         loop {
-            if let Some(message) = self.decoder.next().unwrap() {
+            if let Some(message) = self.decoder.take().unwrap() {
                 return Some(message);
             }
             let mut chunk = [0; 65536];

@@ -38,7 +38,7 @@ impl Vars {
     }
     /// `NAME=value NUL` …
     pub fn block(&self) -> Vec<u8> {
-        sluice_model::env_block::build(self.0.iter().map(|(n, v)| (n, v)))
+        sluice_model::env_block::build(&self.0)
     }
     pub fn get(&self, name: &str) -> Option<&[u8]> {
         self.0.get(name.as_bytes()).map(Vec::as_slice)
@@ -155,7 +155,7 @@ pub fn request(v: &mut Vars, body: &JobCredentialBody) {
         v.set("SLURM_CPUS_PER_TASK", body.cpus_per_task);
         v.set("SLURM_TRES_PER_TASK", format!("cpu={}", body.cpus_per_task));
     }
-    match body.memory.clone().and_then(|m| MemoryRequest::try_from(m).ok()) {
+    match body.memory.and_then(|m| MemoryRequest::try_from(m).ok()) {
         Some(MemoryRequest::PerNode(mb)) if mb > 0 => v.set("SLURM_MEM_PER_NODE", mb),
         Some(MemoryRequest::PerCpu(mb)) if mb > 0 => v.set("SLURM_MEM_PER_CPU", mb),
         Some(MemoryRequest::PerGpu(mb)) if mb > 0 => v.set("SLURM_MEM_PER_GPU", mb),

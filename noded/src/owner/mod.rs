@@ -8,6 +8,7 @@
 mod attempt;
 mod orders;
 mod parts;
+mod record;
 mod recover;
 mod steps;
 
@@ -65,7 +66,7 @@ pub enum Message {
     LinkDown {
         serial: u64,
     },
-    Controller(controller_message::Kind),
+    Controller(Box<controller_message::Kind>),
     Part {
         key: StepKey,
         event: part::Event,
@@ -211,7 +212,7 @@ impl Owner {
                     self.link = None;
                 }
             }
-            Message::Controller(kind) => self.controller(kind),
+            Message::Controller(kind) => self.controller(*kind),
             Message::Part { key, event } => self.part_event(key, event),
             Message::CreateStep { request, credential, caller, reply } => {
                 self.create_step(*request, credential, caller, reply);

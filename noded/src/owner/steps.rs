@@ -3,16 +3,14 @@
 //! Promises that a step's number is given once, that a grant is on disk before srun has it, and that the controller
 //! hears of each step's end (of its beginning within a second, unless it has ended by then).
 
-use super::{After, Caller, Owner, name};
+use super::{After, Caller, Owner, name, record};
 use crate::placing::{self, Placed};
 use crate::store::Attempt as AttemptKey;
 use sluice_identity::credential::{sign_grant, verify_job};
 use sluice_identity::now_ms;
-use sluice_model::state::{ExitStatus, JobState};
-use sluice_model::step::Usage;
 use sluice_proto::v1::{
     self, CreateStepReply, JobCredential, LaunchJob, ManagedStep, Queued, StepGrantBody, StepKey, StepNode,
-    StepPartEndedRequest, StepRecord, StepRequest, create_step_reply, report,
+    StepPartEndedRequest, StepRequest, create_step_reply, report,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -196,7 +194,7 @@ impl Owner {
             gpus_per_task: u32::try_from(gpus_per_task).unwrap_or(0),
             nodes,
         };
-        let record = record(&body, request);
+        let record = record::begun(&body, request);
         let kept = ManagedStep { grant: Some(body.clone()), record: Some(record), counted, ended: Vec::new() };
         if let Err(error) = self.store.put_step(key, number, &kept) {
             let _ = waiting.reply.send(Err(Status::internal(error.to_string())));
@@ -262,7 +260,7 @@ impl Owner {
         let Some(attempt) = self.attempts.get_mut(&key) else { return };
         let cancelling = attempt.cancelling;
         let Some(running) = attempt.manager.as_mut().and_then(|m| m.running.remove(&number)) else { return };
-        let record = finished(&running, cancelling);
+        let record = record::finished(&running.kept, running.timed_out, cancelling);
         if let Err(error) = self.store.remove_step(key, number) {
             tracing::error!(%error, "the store can't be written");
         }
@@ -410,95 +408,5 @@ impl Owner {
                 }
             });
         }
-    }
-}
-
-fn record(body: &StepGrantBody, request: &StepRequest) -> StepRecord {
-    let cpus = |n: &StepNode| {
-        n.cpus.clone().and_then(|c| sluice_model::IndexSet::try_from(c).ok()).map_or(0, |c| c.len() as u32)
-    };
-    let mut gres: BTreeMap<(String, Option<String>), u64> = BTreeMap::new();
-    for item in body.nodes.iter().flat_map(|n| &n.gres) {
-        let count = item.indices.clone().and_then(|i| sluice_model::IndexSet::try_from(i).ok()).map_or(0, |i| i.len());
-        *gres.entry((item.name.clone(), item.kind.clone())).or_default() += count;
-    }
-    StepRecord {
-        key: body.key,
-        name: body.name.clone(),
-        nodes: body.nodes.iter().map(|n| n.node.clone()).collect(),
-        tasks: body.ntasks,
-        cpus: body.nodes.iter().map(cpus).sum(),
-        memory_mb: body.nodes.iter().map(|n| n.memory_mb).sum(),
-        gres: gres.into_iter().map(|((name, kind), count)| v1::GresSpec { name, kind, count }).collect(),
-        start: body.start,
-        end: None,
-        state: state_name(JobState::Running),
-        exit: Some(v1::ExitStatus::default()),
-        usage: Some(v1::Usage::default()),
-        submit_line: request.submit_line.clone(),
-        distribution: body.distribution.clone(),
-        srun_host: request.srun_host.clone(),
-        srun_pid: request.srun_pid,
-    }
-}
-
-fn state_name(state: JobState) -> String {
-    state.long().to_owned()
-}
-
-/// The record of a step that is over.
-fn finished(running: &Running, cancelling: bool) -> StepRecord {
-    let mut usage = Usage::default();
-    let mut worst = ExitStatus::default();
-    let mut cancelled = false;
-    let mut end = 0;
-    for part in &running.kept.ended {
-        usage = usage.merge(part.usage.and_then(|u| u.try_into().ok()).unwrap_or_default());
-        let exit: ExitStatus = part.worst.and_then(|e| e.try_into().ok()).unwrap_or_default();
-        worst = worst.worse(exit);
-        cancelled |= part.cancelled;
-        end = end.max(part.end);
-    }
-    let missing = running.kept.ended.len() < running.kept.grant.as_ref().map_or(0, |g| g.nodes.len());
-    let state = if running.timed_out {
-        JobState::Timeout
-    } else if cancelled || missing || (cancelling && worst.signal != 0) {
-        JobState::Cancelled
-    } else if worst == ExitStatus::default() {
-        JobState::Completed
-    } else {
-        JobState::Failed
-    };
-    let mut record = running.kept.record.clone().unwrap_or_default();
-    record.end = Some(if end > 0 { end } else { now_ms() });
-    record.state = state_name(state);
-    record.exit = Some((&worst).into());
-    record.usage = Some((&usage).into());
-    record
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn running(ended: Vec<StepPartEndedRequest>, nodes: usize) -> Running {
-        let grant = StepGrantBody { nodes: vec![StepNode::default(); nodes], ..StepGrantBody::default() };
-        let kept = ManagedStep { grant: Some(grant), record: Some(StepRecord::default()), counted: Vec::new(), ended };
-        Running::adopted(kept)
-    }
-    fn part(code: u32, signal: u32, cancelled: bool) -> StepPartEndedRequest {
-        let worst = Some(v1::ExitStatus { code, signal });
-        StepPartEndedRequest { worst, cancelled, end: 5, ..StepPartEndedRequest::default() }
-    }
-
-    #[test]
-    fn a_steps_state_follows_from_its_parts() {
-        let state = |r: Running, cancelling| finished(&r, cancelling).state;
-        assert_eq!(state(running(vec![part(0, 0, false)], 1), false), "COMPLETED");
-        assert_eq!(state(running(vec![part(0, 0, false), part(3, 0, false)], 2), false), "FAILED");
-        assert_eq!(state(running(vec![part(0, 15, false)], 1), true), "CANCELLED");
-        assert_eq!(state(running(vec![part(0, 15, false)], 1), false), "FAILED");
-        assert_eq!(state(running(vec![part(0, 9, true)], 1), false), "CANCELLED");
-        assert_eq!(state(running(vec![part(0, 0, false)], 2), false), "CANCELLED", "a part never reported");
     }
 }

@@ -59,7 +59,7 @@ impl Connection {
         }
         let mut commands = Vec::new();
         loop {
-            match self.decoder.next() {
+            match self.decoder.take() {
                 Ok(Some(command)) => commands.push(command),
                 Ok(None) => break,
                 Err(_) => {

@@ -4,25 +4,23 @@
 //! waits. The order at the end: every task over → everything that they left behind killed and gone → exit record
 //! synced → told to noded → remaining output delivered → leave.
 
+mod processes;
+mod wait;
+
 use super::connection::Connection;
 use super::input::Input;
 use super::output::Output;
-use super::spawn::{self, Failure};
+use super::spawn::Failure;
 use super::start::{self, Setup};
 use super::task::{self, Moved, Source, Task};
-use crate::{cgroup, procs, spool};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use crate::{cgroup, spool};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use sluice_model::state::ExitStatus;
 use sluice_proto::v1::{
     PartEnded, Started, StdinRoom, StepOutput, Stream, SupervisorExit, SupervisorSpec, TaskExit, TaskOutput, Usage,
-    step_output::Kind, supervisor_command,
+    step_output::Kind,
 };
-use std::ffi::OsStr;
-use std::io::Write;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -200,20 +198,6 @@ impl Step {
         self.killing.get_or_insert((Instant::now(), 0));
     }
 
-    /// One round of killing; rounds repeat until wait(2) knows no child, which for a subreaper means that nothing is
-    /// left.
-    fn kill_what_lives(&mut self) {
-        let by_kernel = self.setup.cgroup.as_deref().is_some_and(|path| cgroup::kill(path).is_ok());
-        // Also what is not in the group: a task on its way there, or a login shell's left-over.
-        let round = self.killing.as_ref().map_or(0, |(_, round)| *round);
-        if !by_kernel || round > 0 {
-            procs::signal_descendants(std::process::id() as i32, libc::SIGKILL);
-        }
-        if let Some((_, round)) = &mut self.killing {
-            *round = round.saturating_add(1);
-        }
-    }
-
     /// Takes what the tasks have written, as long as there is room. When everything is dead, an empty pipe is over even
     /// if a stranger still holds its other end.
     fn drain(&mut self, index: usize, gone: bool) {
@@ -377,261 +361,6 @@ impl Step {
             || recorded.elapsed() >= self.grace();
         let told = self.connections.iter().all(|c| !c.has_pending()) || recorded.elapsed() >= FAREWELL;
         delivered && told
-    }
-
-    // ---- waiting ----
-
-    fn wait(&mut self) {
-        let mut owners = vec![Owner::Signals, Owner::Listener];
-        let mut fds = vec![
-            PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),
-            PollFd::new(self.listener.as_fd(), PollFlags::POLLIN),
-        ];
-        let mut add = |owner: Owner, fd: BorrowedFd<'_>, flags: PollFlags| {
-            owners.push(owner);
-            // SAFETY: every descriptor lives in `self`, which is not touched before the poll has returned.
-            fds.push(PollFd::new(unsafe { BorrowedFd::borrow_raw(fd.as_raw_fd()) }, flags));
-        };
-        for (i, connection) in self.connections.iter().enumerate() {
-            let write = if connection.has_pending() { PollFlags::POLLOUT } else { PollFlags::empty() };
-            add(Owner::Connection(i), connection.stream.as_fd(), PollFlags::POLLIN | write);
-        }
-        let room = self.output.has_room();
-        for (i, task) in self.tasks.iter().enumerate() {
-            if let Some(fd) = &task.launching {
-                add(Owner::Launching(i), fd.as_fd(), PollFlags::POLLIN);
-            }
-            for (at, source) in task.sources.iter().enumerate().filter(|_| room) {
-                add(Owner::Output(i, at), source.fd.as_fd(), PollFlags::POLLIN);
-            }
-            if let Some(fd) = task.stdin.as_ref().filter(|_| !self.input.from(task.position).is_empty()) {
-                add(Owner::Stdin, fd.as_fd(), PollFlags::POLLOUT);
-            }
-        }
-        let timeout = self.timeout();
-        match poll(&mut fds, timeout) {
-            Ok(0) | Err(_) => {}
-            Ok(_) => {
-                let ready: Vec<(Owner, PollFlags)> = owners
-                    .into_iter()
-                    .zip(&fds)
-                    .filter_map(|(o, fd)| fd.revents().filter(|r| !r.is_empty()).map(|r| (o, r)))
-                    .collect();
-                self.handle(ready);
-            }
-        }
-        if Instant::now() >= self.next_sample && !self.tasks_over() {
-            self.sample();
-            self.next_sample = Instant::now() + SAMPLE_EVERY;
-        }
-    }
-
-    fn timeout(&self) -> PollTimeout {
-        let mut left: Option<Duration> = None;
-        let mut at_most = |d: Duration| left = Some(left.map_or(d, |l| l.min(d)));
-        if let (Some((_, round)), false) = (&self.killing, self.no_children) {
-            at_most(Duration::from_millis(u64::from((*round).clamp(1, 50)) * 2));
-        }
-        if let Some(since) = self.detached {
-            at_most(self.grace().saturating_sub(since.elapsed()).max(Duration::from_millis(1)));
-        }
-        if let (Some(again), None) = (self.record_again, self.recorded) {
-            at_most(again.saturating_duration_since(Instant::now()).max(Duration::from_millis(1)));
-        }
-        if let Some(recorded) = self.recorded {
-            let until = if self.spec.client { self.grace() } else { FAREWELL };
-            at_most(until.saturating_sub(recorded.elapsed()).max(Duration::from_millis(1)));
-        } else if !self.tasks_over() {
-            at_most(self.next_sample.saturating_duration_since(Instant::now()).max(Duration::from_millis(1)));
-        }
-        match left {
-            None => PollTimeout::NONE,
-            Some(d) => PollTimeout::try_from(d).unwrap_or(PollTimeout::MAX),
-        }
-    }
-
-    fn handle(&mut self, ready: Vec<(Owner, PollFlags)>) {
-        // Ended sources are removed after the round, so that indices stay true within it.
-        let mut ended = Vec::new();
-        let mut commands = Vec::new();
-        for (owner, _) in ready {
-            match owner {
-                Owner::Signals => while let Ok(Some(_)) = self.signals.read_signal() {},
-                Owner::Listener => {
-                    while let Ok((stream, _)) = self.listener.accept() {
-                        if stream.set_nonblocking(true).is_ok() {
-                            self.connections.push(Connection::new(stream));
-                        }
-                    }
-                }
-                Owner::Connection(i) => {
-                    if let Some(connection) = self.connections.get_mut(i) {
-                        commands.extend(connection.read().into_iter().map(|c| (i, c)));
-                    }
-                }
-                Owner::Launching(i) => self.read_launch(i),
-                Owner::Output(i, at) => {
-                    if matches!(self.take(i, at), Moved::End) {
-                        ended.push((i, at));
-                    }
-                }
-                Owner::Stdin => {}
-            }
-        }
-        for (i, at) in ended.into_iter().rev() {
-            self.end_source(i, at);
-        }
-        for (i, command) in commands {
-            self.command(i, command.kind);
-        }
-    }
-
-    fn read_launch(&mut self, index: usize) {
-        let task = &mut self.tasks[index];
-        let Some(fd) = &task.launching else { return };
-        let mut chunk = [0; 4096];
-        match task::read(fd, &mut chunk) {
-            Moved::Bytes(n) => task.launch_text.extend_from_slice(&chunk[..n]),
-            Moved::Later => {}
-            Moved::End => {
-                task.failure = Failure::from_bytes(&task.launch_text);
-                task.launching = None;
-            }
-        }
-    }
-
-    fn command(&mut self, index: usize, command: Option<supervisor_command::Kind>) {
-        use supervisor_command::Kind as C;
-        match command {
-            // An empty command asks to be told of the beginning and the end.
-            None => self.connections[index].watches = true,
-            Some(C::Attach(attach)) => {
-                // A client that comes back may be faster than the end of its old connection.
-                for other in self.connections.iter_mut().filter(|c| c.is_client()) {
-                    other.closed = true;
-                    other.sent = None;
-                }
-                self.connections[index].sent = Some(attach.received);
-                self.output.ack(attach.received);
-                self.detached = None;
-            }
-            Some(C::OutputAck(sequence)) if self.connections[index].is_client() => self.output.ack(sequence),
-            Some(C::Stdin(data)) if self.connections[index].is_client() => {
-                if !self.input.accept(data.offset, &data.data, data.eof) {
-                    self.connections[index].closed = true;
-                }
-            }
-            Some(C::OutputAck(_) | C::Stdin(_)) => {}
-            Some(C::Signal(signal)) => {
-                if signal == libc::SIGKILL as u32 {
-                    self.killing.get_or_insert((Instant::now(), 0));
-                } else {
-                    procs::signal_descendants(std::process::id() as i32, signal as i32);
-                }
-            }
-            Some(C::SignalLeaders(signal)) => {
-                for task in self.tasks.iter().filter(|t| t.exit.is_none()) {
-                    // SAFETY: the child has not been waited for, so that its number is still its own.
-                    unsafe { libc::kill(task.pid, signal as i32) };
-                }
-            }
-            Some(C::KillAll(_)) => self.kill_all(),
-            Some(C::Suspend(suspend)) => {
-                let signal = if suspend { libc::SIGSTOP } else { libc::SIGCONT };
-                // Twice: what was forked while the first round went by is found by the second.
-                for _ in 0..2 {
-                    procs::signal_descendants(std::process::id() as i32, signal);
-                }
-            }
-            Some(C::Window(size)) => {
-                let size = start::winsize(size.rows, size.cols);
-                for task in self.tasks.iter().filter(|t| t.tty) {
-                    if let Some(source) = task.sources.first() {
-                        // SAFETY: TIOCSWINSZ reads the struct, which outlives the call.
-                        unsafe { libc::ioctl(source.fd.as_raw_fd(), libc::TIOCSWINSZ, &size) };
-                    }
-                }
-            }
-            Some(C::Notify(line)) => self.notify(&line),
-        }
-    }
-
-    /// Says a line on the first task's stderr: to the client, or into the file with the user's rights.
-    fn notify(&mut self, line: &[u8]) {
-        let Some(task) = self.spec.tasks.first() else { return };
-        if self.spec.client && task.stderr_path.is_none() && task.stdout_path.is_none() {
-            if !self.last_word {
-                self.output.push(Kind::Output(TaskOutput {
-                    task: task.rank,
-                    stream: Stream::Stderr.into(),
-                    data: line.to_vec().into(),
-                    eof: false,
-                }));
-            }
-            return;
-        }
-        let Some(path) = task.stderr_path.as_ref().or(task.stdout_path.as_ref()) else { return };
-        // SAFETY: a single thread; the child leaves by _exit.
-        if unsafe { libc::fork() } == 0 {
-            let user = self.setup.account.as_ref().map_or(Ok(()), spawn::become_user);
-            let at = Path::new(OsStr::from_bytes(&self.spec.work_dir)).join(OsStr::from_bytes(path));
-            if user.is_ok()
-                && let Ok(mut file) = std::fs::OpenOptions::new().append(true).open(at)
-            {
-                let _ = file.write_all(line);
-            }
-            // SAFETY: as above.
-            unsafe { libc::_exit(0) };
-        }
-    }
-
-    // ---- processes ----
-
-    /// Takes the status and the usage of everything that has ended.
-    fn reap(&mut self) {
-        loop {
-            // SAFETY: waitid(2) fills the struct on the stack; the child stays a zombie until wait4 below.
-            let (result, pid) = unsafe {
-                let mut info: libc::siginfo_t = std::mem::zeroed();
-                let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-                (libc::waitid(libc::P_ALL, 0, &mut info, flags), info.si_pid())
-            };
-            if result != 0 {
-                self.no_children = nix::errno::Errno::last() == nix::errno::Errno::ECHILD;
-                return;
-            }
-            if pid == 0 {
-                self.no_children = false;
-                return;
-            }
-            let (read, written) = procs::io(pid);
-            // SAFETY: wait4(2) fills both values on the stack.
-            let (status, usage) = unsafe {
-                let mut status = 0;
-                let mut usage: libc::rusage = std::mem::zeroed();
-                libc::wait4(pid, &mut status, 0, &mut usage);
-                (status, usage)
-            };
-            let us = |t: libc::timeval| t.tv_sec as u64 * 1_000_000 + t.tv_usec as u64;
-            self.usage.user_cpu_us += us(usage.ru_utime);
-            self.usage.system_cpu_us += us(usage.ru_stime);
-            self.usage.max_rss_bytes = self.usage.max_rss_bytes.max(usage.ru_maxrss as u64 * 1024);
-            self.usage.major_faults += usage.ru_majflt as u64;
-            self.usage.read_bytes += read;
-            self.usage.written_bytes += written;
-            if let Some(task) = self.tasks.iter_mut().find(|t| t.pid == pid && t.exit.is_none()) {
-                task.exit = Some(ExitStatus::from_wait(status));
-            }
-        }
-    }
-
-    /// Peaks that the kernel does not hand over at the end.
-    fn sample(&mut self) {
-        for pid in procs::descendants(std::process::id() as i32) {
-            let sample = procs::sample(pid);
-            self.usage.max_vmsize_bytes = self.usage.max_vmsize_bytes.max(sample.peak_vm_bytes);
-            self.usage.max_rss_bytes = self.usage.max_rss_bytes.max(sample.peak_rss_bytes);
-        }
     }
 }
 

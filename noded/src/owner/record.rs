@@ -1,0 +1,97 @@
+//! What the controller is told of a step: at its beginning, and at its end from what its parts said.
+
+use sluice_identity::now_ms;
+use sluice_model::state::{ExitStatus, JobState};
+use sluice_model::step::Usage;
+use sluice_proto::v1::{self, ManagedStep, StepGrantBody, StepNode, StepRecord, StepRequest};
+use std::collections::BTreeMap;
+
+pub(super) fn begun(body: &StepGrantBody, request: &StepRequest) -> StepRecord {
+    let cpus = |n: &StepNode| {
+        n.cpus.clone().and_then(|c| sluice_model::IndexSet::try_from(c).ok()).map_or(0, |c| c.len() as u32)
+    };
+    let mut gres: BTreeMap<(String, Option<String>), u64> = BTreeMap::new();
+    for item in body.nodes.iter().flat_map(|n| &n.gres) {
+        let count = item.indices.clone().and_then(|i| sluice_model::IndexSet::try_from(i).ok()).map_or(0, |i| i.len());
+        *gres.entry((item.name.clone(), item.kind.clone())).or_default() += count;
+    }
+    StepRecord {
+        key: body.key,
+        name: body.name.clone(),
+        nodes: body.nodes.iter().map(|n| n.node.clone()).collect(),
+        tasks: body.ntasks,
+        cpus: body.nodes.iter().map(cpus).sum(),
+        memory_mb: body.nodes.iter().map(|n| n.memory_mb).sum(),
+        gres: gres.into_iter().map(|((name, kind), count)| v1::GresSpec { name, kind, count }).collect(),
+        start: body.start,
+        end: None,
+        state: state_name(JobState::Running),
+        exit: Some(v1::ExitStatus::default()),
+        usage: Some(v1::Usage::default()),
+        submit_line: request.submit_line.clone(),
+        distribution: body.distribution.clone(),
+        srun_host: request.srun_host.clone(),
+        srun_pid: request.srun_pid,
+    }
+}
+
+fn state_name(state: JobState) -> String {
+    state.long().to_owned()
+}
+
+/// The record of a step that is over.
+pub(super) fn finished(kept: &ManagedStep, timed_out: bool, cancelling: bool) -> StepRecord {
+    let mut usage = Usage::default();
+    let mut worst = ExitStatus::default();
+    let mut cancelled = false;
+    let mut end = 0;
+    for part in &kept.ended {
+        usage = usage.merge(part.usage.and_then(|u| u.try_into().ok()).unwrap_or_default());
+        let exit: ExitStatus = part.worst.and_then(|e| e.try_into().ok()).unwrap_or_default();
+        worst = worst.worse(exit);
+        cancelled |= part.cancelled;
+        end = end.max(part.end);
+    }
+    let missing = kept.ended.len() < kept.grant.as_ref().map_or(0, |g| g.nodes.len());
+    let state = if timed_out {
+        JobState::Timeout
+    } else if cancelled || missing || (cancelling && worst.signal != 0) {
+        JobState::Cancelled
+    } else if worst == ExitStatus::default() {
+        JobState::Completed
+    } else {
+        JobState::Failed
+    };
+    let mut record = kept.record.clone().unwrap_or_default();
+    record.end = Some(if end > 0 { end } else { now_ms() });
+    record.state = state_name(state);
+    record.exit = Some((&worst).into());
+    record.usage = Some((&usage).into());
+    record
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sluice_proto::v1::StepPartEndedRequest;
+
+    fn kept(ended: Vec<StepPartEndedRequest>, nodes: usize) -> ManagedStep {
+        let grant = StepGrantBody { nodes: vec![StepNode::default(); nodes], ..StepGrantBody::default() };
+        ManagedStep { grant: Some(grant), record: Some(StepRecord::default()), counted: Vec::new(), ended }
+    }
+    fn part(code: u32, signal: u32, cancelled: bool) -> StepPartEndedRequest {
+        let worst = Some(v1::ExitStatus { code, signal });
+        StepPartEndedRequest { worst, cancelled, end: 5, ..StepPartEndedRequest::default() }
+    }
+
+    #[test]
+    fn a_steps_state_follows_from_its_parts() {
+        let state = |kept: ManagedStep, cancelling| finished(&kept, false, cancelling).state;
+        assert_eq!(state(kept(vec![part(0, 0, false)], 1), false), "COMPLETED");
+        assert_eq!(state(kept(vec![part(0, 0, false), part(3, 0, false)], 2), false), "FAILED");
+        assert_eq!(state(kept(vec![part(0, 15, false)], 1), true), "CANCELLED");
+        assert_eq!(state(kept(vec![part(0, 15, false)], 1), false), "FAILED");
+        assert_eq!(state(kept(vec![part(0, 9, true)], 1), false), "CANCELLED");
+        assert_eq!(state(kept(vec![part(0, 0, false)], 2), false), "CANCELLED", "a part never reported");
+    }
+}
