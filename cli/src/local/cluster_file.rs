@@ -80,21 +80,27 @@ fn nodes_text(s: &Settings) -> String {
     format!("\n[[node]]\nname = \"{name}\"\ncpus = {}\nmemory_mb = {}\n{gres}", s.cpus, s.memory_mb)
 }
 
+/// Slurm's default would give each job all memory of its nodes, and one job a node is a dull cluster.
+fn memory_text(s: &Settings) -> String {
+    let per_cpu = (s.memory_mb / u64::from(s.cpus)).max(1);
+    format!("\n[scheduling]\ndefault_memory_per_cpu_mb = {per_cpu}\n")
+}
+
 const PARTITION: &str = "\n[[partition]]\nname = \"main\"\nnodes = \"ALL\"\ndefault = true\n";
 
 fn generated(s: &Settings) -> String {
-    // Slurm's default would give each job all memory of its nodes, and one job a node is a dull cluster.
-    let per_cpu = (s.memory_mb / u64::from(s.cpus)).max(1);
     format!(
-        "{HEADER}cluster_name = \"{}\"\n\n[scheduling]\ndefault_memory_per_cpu_mb = {per_cpu}\n\n[timing]\nheartbeat_secs = 5\n\n\
+        "{HEADER}cluster_name = \"{}\"\n{}\n[timing]\nheartbeat_secs = 5\n\n\
          [security]\n# Jobs start even where isolation can't be applied; `sluice local up` says what is missing.\n\
          best_effort = true\n{}{PARTITION}",
         s.cluster,
+        memory_text(s),
         nodes_text(s)
     )
 }
 
-/// The user's file, with what it leaves out added: the cluster's name, nodes, a partition, best effort.
+/// The user's file, with what it leaves out added: the cluster's name, nodes and what jobs get of their memory, a
+/// partition, best effort.
 fn completed(text: &str, s: &Settings, path: &Path) -> Result<String> {
     let table: toml::Table = text.parse().map_err(|e| LocalError::Said(format!("{}: {e}", path.display())))?;
     let mut out = HEADER.to_owned();
@@ -107,6 +113,9 @@ fn completed(text: &str, s: &Settings, path: &Path) -> Result<String> {
     }
     if !table.contains_key("node") {
         out.push_str(&nodes_text(s));
+        if !table.contains_key("scheduling") {
+            out.push_str(&memory_text(s));
+        }
     }
     if !table.contains_key("partition") {
         out.push_str(PARTITION);
@@ -217,6 +226,7 @@ mod tests {
         std::fs::write(&file, "[timing]\nkill_wait_secs = 1").unwrap();
         let (_, config, _) = prepare(&layout, &flags(2), Some(&file)).unwrap();
         assert_eq!((config.timing.kill_wait_secs, config.nodes.len(), config.partitions.len()), (1, 2, 1));
+        assert_eq!(config.scheduling.default_memory_per_cpu_mb, Some(1024));
         assert!(config.security.best_effort);
     }
 
