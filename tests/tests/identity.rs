@@ -3,7 +3,7 @@
 use nix::sys::signal::Signal;
 use sluice_tests::cluster::{Cluster, Said, Shape, wait_for};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 /// Some user without rights.
 const NOBODY: u32 = 65534;

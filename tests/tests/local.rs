@@ -63,6 +63,41 @@ fn scopeguard(child: std::process::Child) -> Guard {
 }
 
 #[test]
+fn up_on_a_running_cluster_changes_nothing_and_brings_back_what_died() {
+    let cluster = Cluster::start();
+    let before = (cluster.pid("ctld"), cluster.pid("node1"));
+    let port = |text: String| text.lines().find(|l| l.starts_with("controller")).map(str::to_owned);
+    let client = || std::fs::read_to_string(cluster.dir().join("etc/client.toml")).expect("client.toml");
+    let address = port(client());
+    cluster.up();
+    assert_eq!((cluster.pid("ctld"), cluster.pid("node1")), before);
+    cluster.kill("ctld", Signal::SIGKILL);
+    cluster.kill("node2", Signal::SIGKILL);
+    cluster.up();
+    assert_eq!(cluster.pid("node1"), before.1);
+    assert_eq!(port(client()), address, "running jobs know the old address");
+    let job = cluster.submit(&["-N2", "--output=/dev/null", "--wrap=srun true"]);
+    assert_eq!(cluster.wait_end(job), "COMPLETED");
+}
+
+#[test]
+fn a_daemon_that_can_not_start_is_quoted_and_nothing_is_left_running() {
+    use std::os::unix::fs::PermissionsExt;
+    let cluster = Cluster::start();
+    assert_eq!(cluster.local::<&str>("down", &[]).code, 0);
+    let key = cluster.dir().join("ctld/keys/cluster.key");
+    let mode = |mode| std::fs::set_permissions(&key, std::fs::Permissions::from_mode(mode)).expect("the key's mode");
+    mode(0o644);
+    let said = cluster.local::<&str>("up", &[]);
+    assert_eq!(said.code, 1, "{said:?}");
+    assert!(said.err.contains("has mode 0644; a secret must be 0600"), "{said:?}");
+    assert!(said.err.contains("log/ctld.log ends with:"), "{said:?}");
+    assert_eq!(cluster.processes(), []);
+    mode(0o600);
+    cluster.up();
+}
+
+#[test]
 fn two_clusters_run_side_by_side_and_their_commands_do_not_mix() {
     let small = |name: &str| Shape { nodes: 1, config: format!("cluster_name = \"{name}\"\n"), ..Shape::default() };
     let (a, b) = (Cluster::with(small("alpha")), Cluster::with(small("beta")));
