@@ -52,16 +52,53 @@ pub struct Tree {
     pub controllers: Vec<String>,
 }
 
-/// Finds version 2's mount and makes `sluice-NAME` under the daemon's own group. `None` when there is no writable one.
-pub fn find(name: &str) -> Option<Tree> {
-    let mountinfo = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    let cgroup = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let own = own_path(&cgroup)?.trim_start_matches('/');
-    let root = mounts(&mountinfo).into_iter().map(|m| m.join(own)).find(|p| p.join("cgroup.procs").exists())?;
-    let root = root.join(format!("sluice-{name}"));
+/// The controllers that steps are given, where the kernel has them.
+const CONTROLLERS: [&str; 5] = ["cpuset", "cpu", "io", "memory", "pids"];
+
+/// Finds version 2's mount and makes `sluice-NAME` under `parent` (a path in the hierarchy, made for this by systemd or
+/// an administrator), else under the daemon's own group. `None` when there is no writable one.
+pub fn find(name: &str, parent: Option<&Path>) -> Option<Tree> {
+    let above = folder(parent)?;
+    let root = above.join(format!("sluice-{name}"));
     make(&root).ok()?;
+    // The daemon's own group holds the daemon: the kernel would refuse, and it may not be ours to change.
+    if parent.is_some() {
+        enable(&above);
+    }
+    enable(&root);
     let controllers = fs::read_to_string(root.join("cgroup.controllers")).unwrap_or_default();
     Some(Tree { root, controllers: controllers.split_ascii_whitespace().map(str::to_owned).collect() })
+}
+
+/// The folder of a group, or of the calling process's own one.
+fn folder(group: Option<&Path>) -> Option<PathBuf> {
+    let mountinfo = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let cgroup = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let path = match group {
+        Some(group) => group.strip_prefix("/").unwrap_or(group),
+        None => Path::new(own_path(&cgroup)?.trim_start_matches('/')),
+    };
+    mounts(&mountinfo).into_iter().map(|m| m.join(path)).find(|p| p.join("cgroup.procs").exists())
+}
+
+/// Hands on to groups below a group what controllers it has. One by one: what one kernel lacks must not cost the others.
+fn enable(group: &Path) {
+    for controller in CONTROLLERS {
+        let _ = fs::write(group.join("cgroup.subtree_control"), format!("+{controller}"));
+    }
+}
+
+/// Keeps the calling process's group, which systemd has delegated, for the jobs of node daemons: moves into a group
+/// below it, so that groups beside that may have controllers (a group with processes of its own may not hand any on).
+/// The node daemon's own unit can't be that group: systemd could not start the daemon again in it while jobs run there.
+pub fn hold() -> io::Result<()> {
+    let absent = || io::Error::new(io::ErrorKind::NotFound, "there is no cgroup v2 mount");
+    let own = folder(None).ok_or_else(absent)?;
+    let holder = own.join("holder");
+    make(&holder)?;
+    enter(&holder)?;
+    enable(&own);
+    Ok(())
 }
 
 /// Makes a folder; one that exists is fine.

@@ -50,10 +50,15 @@ enum Sub {
         /// Report the hardware that the configuration declares instead of this machine's
         #[arg(long)]
         declared: bool,
+        /// The cgroup below which jobs get theirs, as a path from the hierarchy's root (default: the daemon's own)
+        #[arg(long)]
+        cgroup: Option<PathBuf>,
         /// What to log: error, warn, info, debug, trace, or a filter
         #[arg(long, default_value = "info")]
         log: String,
     },
+    /// Keep a delegated cgroup for jobs, so that the daemon's own unit can be restarted (sluice-jobs.service)
+    HoldCgroup,
     /// Vouch for the users of a login host
     Agent {
         #[arg(long, default_value = "/var/lib/sluice/noded")]
@@ -116,6 +121,7 @@ fn dispatch(cli: Cli) -> Result<(), Box<dyn Error + Send + Sync>> {
             client_config,
             path_prefix,
             declared,
+            cgroup,
             log,
         }) => {
             logging::init(&log);
@@ -130,7 +136,15 @@ fn dispatch(cli: Cli) -> Result<(), Box<dyn Error + Send + Sync>> {
                 client_config,
                 path_prefix,
                 declared,
+                cgroup,
             })
+        }
+        Some(Sub::HoldCgroup) => {
+            sluice_noded::cgroup::hold().map_err(|e| format!("no cgroup for jobs: {e}"))?;
+            sluice_noded::notify::notify("READY=1");
+            loop {
+                std::thread::park();
+            }
         }
         Some(Sub::Agent { state, socket, log }) => {
             logging::init(&log);

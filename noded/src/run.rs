@@ -59,6 +59,8 @@ pub struct Options {
     pub client_config: Option<PathBuf>,
     pub path_prefix: Option<PathBuf>,
     pub declared: bool,
+    /// The cgroup below which jobs get theirs, from the hierarchy's root; None: the daemon's own.
+    pub cgroup: Option<PathBuf>,
 }
 
 /// The folder of a host's keys and papers in its state folder.
@@ -117,7 +119,8 @@ async fn serve(mut options: Options) -> Result<()> {
         None => String::new(),
     };
     // A name of its own: several daemons (of several clusters) may share a host.
-    let tree = cgroup::find(&format!("{}-{:08x}", options.name, fingerprint(&options.state)));
+    let tree =
+        cgroup::find(&format!("{}-{:08x}", options.name, fingerprint(&options.state)), options.cgroup.as_deref());
     let mut missing = cgroup::missing(tree.as_ref());
     if !nix::unistd::geteuid().is_root() {
         missing.push("root's rights (jobs run as the daemon's own user)".to_owned());

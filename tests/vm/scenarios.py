@@ -68,7 +68,7 @@ printf 'cluster = "vm"\nsocket = "/run/sluice/ctld.sock"\n' >/etc/sluice/client.
 systemd-sysusers
 systemd-tmpfiles --create sluice.conf
 runuser -u sluice -- /usr/sbin/sluice-ctld init --cluster vm
-/usr/sbin/sluice-ctld issue-host --host n1 --login --compute --out /var/lib/sluice/noded/keys
+/usr/sbin/sluice-ctld issue-host --host n1 --login --compute --out /var/lib/sluice/noded/identity
 id ada 2>/dev/null || useradd -m ada
 systemctl daemon-reload
 systemctl enable sluice-ctld
