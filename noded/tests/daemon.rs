@@ -4,6 +4,7 @@
 mod bench;
 
 use bench::{Bench, Job, batch};
+use prost::Message;
 use sluice_proto::v1::*;
 use step_input::Kind as In;
 use step_output::Kind as Out;
@@ -214,4 +215,57 @@ async fn a_step_beyond_the_jobs_resources_is_refused_in_slurms_words() {
     assert_eq!(refused.message(), "Invalid job id specified");
 }
 
-use prost::Message;
+#[tokio::test(flavor = "multi_thread")]
+async fn old_papers_bring_no_job_back() {
+    let bench = Bench::start(1).await;
+    let job = Job::started_before(&bench, 5, &["node1"], 2 * 3_600_000);
+    let request = || StepRequest { job: 5, ntasks: Some(1), ..StepRequest::default() };
+    let refused = bench.grant("node1", request(), Some(job.credential())).await.unwrap_err();
+    assert_eq!(refused.message(), "Job/step already completing or completed");
+
+    // Nor do those of a job that has just ended here.
+    let job = Job::allocation(&bench, 6, &["node1"]);
+    let request = || StepRequest { job: 6, ntasks: Some(1), ..StepRequest::default() };
+    bench.grant("node1", request(), Some(job.credential())).await.unwrap();
+    bench.send("node1", job.end());
+    bench.gone("node1", 6).await;
+    let refused = bench.grant("node1", request(), Some(job.credential())).await.unwrap_err();
+    assert_eq!(refused.message(), "Job/step already completing or completed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_a_reboot_took_is_not_held_and_never_runs_again() {
+    let mut bench = Bench::start(1).await;
+    let job = Job::batch(&bench, 5, &["node1"], "#!/bin/sh\necho ran >> runs\nread x < fifo\n");
+    bench.fifo("fifo");
+    bench.send("node1", job.launch());
+    bench.until("the script", || bench.read("runs") == "ran\n").await;
+    bench.until("the confirmation", || !bench.reports("node1").is_empty()).await;
+    bench.kill("node1");
+    std::fs::write(bench.path("node1/jobs/5.0/boot"), "another kernel").unwrap();
+    bench.forget_reports();
+    bench.start_node("node1").await;
+    bench.send("node1", job.launch());
+    let ended = bench.report("node1", batch(5)).await;
+    assert!(ended.node_fault && ended.failure.unwrap().contains("the node went down"));
+    assert_eq!(bench.read("runs"), "ran\n");
+    // (Here the kernel is the same one after all: the script must not be left behind.)
+    bench.write_fifo("fifo");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_had_ended_before_a_reboot_is_reported_truly() {
+    let mut bench = Bench::start(1).await;
+    let job = Job::batch(&bench, 5, &["node1"], "#!/bin/sh\necho up > up\nread x < fifo\nexit 6\n");
+    bench.fifo("fifo");
+    bench.send("node1", job.launch());
+    bench.until("the script", || bench.read("up") == "up\n").await;
+    bench.kill("node1");
+    bench.write_fifo("fifo");
+    bench.until("the last word", || bench.path("node1/jobs/5.0/batch/exit").exists()).await;
+    std::fs::write(bench.path("node1/jobs/5.0/boot"), "another kernel").unwrap();
+    bench.start_node("node1").await;
+    let ended = bench.report("node1", batch(5)).await;
+    assert_eq!((ended.exit, ended.node_fault), (Some(ExitStatus { code: 6, signal: 0 }), false));
+    assert!(bench.last_holds("node1").contains(&(5, 0)), "held until its end is acknowledged");
+}

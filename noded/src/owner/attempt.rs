@@ -38,6 +38,10 @@ pub struct Attempt {
     pub told: VecDeque<(Instant, u32)>,
 }
 
+/// How long after its start a job may be made known by its credential alone, ms. Later a node that does not know it has
+/// ended it (and may have forgotten that): nobody may bring it back with papers that they kept.
+const EARLY: i64 = 3_600_000;
+
 pub fn batch() -> u32 {
     StepId::Batch.to_wire()
 }
@@ -133,6 +137,27 @@ impl Owner {
         self.admitted_stale = true;
     }
 
+    /// An attempt that a step's credential speaks of, known or made known by it.
+    pub(super) fn attempt_of_credential(
+        &mut self,
+        job: VerifiedJob,
+        credential: JobCredential,
+    ) -> Result<AttemptKey, Status> {
+        let key = (job.body.job, job.body.attempt);
+        if self.attempts.contains_key(&key) {
+            return Ok(key);
+        }
+        let newer = self.attempts.range(key..=(key.0, u32::MAX)).next().is_some();
+        if self.store.over(key).is_some() || newer || now_ms() - job.body.start_time > EARLY {
+            return Err(Status::failed_precondition("Job/step already completing or completed"));
+        }
+        // The step is faster than the controller's launch.
+        let order = LaunchJob { credential: Some(credential.clone()), ..LaunchJob::default() };
+        self.record_attempt(key, &order, job, credential)
+            .map_err(|e| Status::internal(format!("the job could not be recorded: {e}")))?;
+        Ok(key)
+    }
+
     /// Why nothing may be started here; None when all is well. Isolation fails closed unless the configuration says
     /// best effort.
     pub(super) fn isolation_lacks(&self) -> Option<String> {
@@ -225,7 +250,8 @@ impl Owner {
         if attempt.parts.values().any(|p| !p.is_over()) {
             return;
         }
-        let open = attempt.manager.as_ref().is_some_and(|m| !m.running.is_empty());
+        let me = self.setup.site.node.as_str();
+        let open = attempt.manager.iter().flat_map(|m| m.running.values()).any(|step| step.waits_for_others(me));
         if open && since.elapsed() < LAST_WORDS {
             return;
         }

@@ -59,6 +59,10 @@ impl Owner {
                 };
                 part.notice(&what, &node, why);
             }
+            if order.signal == libc::SIGTERM as u32 && everything {
+                // One that stands still would never see it.
+                part.send(supervisor_command::Kind::Signal(libc::SIGCONT as u32));
+            }
             if order.signal == libc::SIGKILL as u32 {
                 part.kill();
             } else if is_batch && !everything {

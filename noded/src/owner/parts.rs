@@ -9,7 +9,7 @@ use sluice_identity::client::{Authorized, Endpoint, Tokens};
 use sluice_identity::credential::VerifiedGrant;
 use sluice_model::StepId;
 use sluice_proto::v1::{
-    ExitStatus, JobCredential, LaunchJob, StepKey, StepPartEndedRequest, StepRecord, SupervisorExit, SupervisorSpec,
+    ExitStatus, JobCredential, StepKey, StepPartEndedRequest, StepRecord, SupervisorExit, SupervisorSpec,
     supervisor_command,
 };
 use std::os::unix::ffi::OsStrExt;
@@ -237,18 +237,10 @@ impl Owner {
         if !matches!(grant.key.step, StepId::Numbered(_)) {
             return Err(Status::invalid_argument("only numbered steps are started by srun"));
         }
-        if self.store.over(attempt_key).is_some() {
-            return Err(Status::failed_precondition("Job/step already completing or completed"));
-        }
         if let Some(lack) = self.isolation_lacks() {
             return Err(Status::failed_precondition(lack));
         }
-        if !self.attempts.contains_key(&attempt_key) {
-            // The step is faster than the controller's launch.
-            let order = LaunchJob { credential: Some(credential.clone()), ..LaunchJob::default() };
-            self.record_attempt(attempt_key, &order, grant.job.clone(), credential)
-                .map_err(|e| internal("the job could not be recorded", &e))?;
-        }
+        self.attempt_of_credential(grant.job, credential)?;
         let dir = self.part_dir(&key);
         match self.attempts.get(&attempt_key) {
             Some(attempt) if attempt.ending.is_some() => {

@@ -9,8 +9,8 @@ use crate::store::Attempt as AttemptKey;
 use sluice_identity::credential::{sign_grant, verify_job};
 use sluice_identity::now_ms;
 use sluice_proto::v1::{
-    self, CreateStepReply, JobCredential, LaunchJob, ManagedStep, Queued, StepGrantBody, StepKey, StepNode,
-    StepPartEndedRequest, StepRequest, create_step_reply, report,
+    self, CreateStepReply, JobCredential, ManagedStep, Queued, StepGrantBody, StepKey, StepNode, StepPartEndedRequest,
+    StepRequest, create_step_reply, report,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -50,6 +50,12 @@ impl Running {
     pub fn adopted(kept: ManagedStep) -> Running {
         // Whether its beginning was reported is not known: once more is harmless.
         Running { kept, unreported: true, looked: Instant::now(), deadline: None, timed_out: false }
+    }
+
+    /// Another node than `me` has not said yet how its part ended.
+    pub fn waits_for_others(&self, me: &str) -> bool {
+        let said = |node: &str| self.kept.ended.iter().any(|e| e.node == node);
+        self.kept.grant.iter().flat_map(|g| &g.nodes).any(|n| n.node != me && !said(&n.node))
     }
 }
 
@@ -103,17 +109,13 @@ impl Owner {
                 if job.body.job != request.job {
                     return Err(Status::invalid_argument("the credential is of another job"));
                 }
-                if known != Some(key) {
-                    if self.store.over(key).is_some() || known.is_some_and(|k| k.1 > key.1) {
-                        return Err(busy("Job/step already completing or completed"));
-                    }
-                    if !caller.may_touch(job.body.uid) {
-                        return Err(Status::permission_denied("Access/permission denied"));
-                    }
-                    let order = LaunchJob { credential: Some(credential.clone()), ..LaunchJob::default() };
-                    self.record_attempt(key, &order, job, credential)
-                        .map_err(|e| Status::internal(format!("the job could not be recorded: {e}")))?;
+                if known.is_some_and(|k| k.1 > key.1) {
+                    return Err(busy("Job/step already completing or completed"));
                 }
+                if !caller.may_touch(job.body.uid) {
+                    return Err(Status::permission_denied("Access/permission denied"));
+                }
+                self.attempt_of_credential(job, credential)?;
                 key
             }
         };

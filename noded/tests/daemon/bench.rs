@@ -381,7 +381,7 @@ pub struct Job {
 }
 
 impl Job {
-    fn new(bench: &Bench, id: u32, nodes: &[&str]) -> Job {
+    fn new(bench: &Bench, id: u32, nodes: &[&str], start_time: i64) -> Job {
         let me = nix::unistd::User::from_uid(nix::unistd::geteuid()).unwrap().unwrap();
         let alloc = |node: &&str| NodeAlloc {
             node: (*node).to_owned(),
@@ -408,7 +408,7 @@ impl Job {
             cluster: "test".into(),
             partition: "main".into(),
             job_name: "job".into(),
-            start_time: sluice_identity::now_ms(),
+            start_time,
             ..JobCredentialBody::default()
         };
         let credential = credential::sign_job(&bench.keys, &body);
@@ -416,11 +416,16 @@ impl Job {
     }
 
     pub fn allocation(bench: &Bench, id: u32, nodes: &[&str]) -> Job {
-        Job::new(bench, id, nodes)
+        Job::new(bench, id, nodes, sluice_identity::now_ms())
+    }
+
+    /// One that started so many milliseconds ago.
+    pub fn started_before(bench: &Bench, id: u32, nodes: &[&str], ms: i64) -> Job {
+        Job::new(bench, id, nodes, sluice_identity::now_ms() - ms)
     }
 
     pub fn batch(bench: &Bench, id: u32, nodes: &[&str], script: &str) -> Job {
-        let mut job = Job::new(bench, id, nodes);
+        let mut job = Job::allocation(bench, id, nodes);
         let body = JobCredentialBody::decode(&job.credential().body[..]).unwrap();
         let spec = JobSpec {
             name: "job".into(),
