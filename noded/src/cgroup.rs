@@ -82,7 +82,7 @@ fn folder(group: Option<&Path>) -> Option<PathBuf> {
 }
 
 /// Hands on to groups below a group what controllers it has. One by one: what one kernel lacks must not cost the others.
-fn enable(group: &Path) {
+pub fn enable(group: &Path) {
     for controller in CONTROLLERS {
         let _ = fs::write(group.join("cgroup.subtree_control"), format!("+{controller}"));
     }

@@ -84,10 +84,10 @@ impl Owner {
         spec.best_effort = self.config.best_effort;
         spec.kill_wait_secs = self.config.kill_wait_secs;
         if let Some(job) = self.job_group((key.job, key.attempt)) {
-            if let Err(error) = cgroup::make(&job)
-                && !spec.best_effort
-            {
-                return Err(error);
+            match cgroup::make(&job) {
+                Ok(()) => cgroup::enable(&job),
+                Err(_) if spec.best_effort => {}
+                Err(error) => return Err(error),
             }
             let step = job.join(format!("step_{}", spool::step_name(key.step)));
             spec.cgroup = Some(step.as_os_str().as_bytes().to_vec().into());
