@@ -135,7 +135,7 @@ fn every_dependency_has_a_permissive_licence() {
     .into();
     let meta = metadata(&[]);
     // Weak copyleft, file by file, used unmodified: docs/decisions/0003-dependencies.md says why they are here.
-    let exceptions = ["imbl", "imbl-sized-chunks", "bitmaps"];
+    let exceptions = ["imbl", "imbl-sized-chunks"];
     let mut problems = Vec::new();
     for package in meta["packages"].as_array().expect("packages") {
         let name = package["name"].as_str().unwrap_or_default();
