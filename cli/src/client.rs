@@ -66,13 +66,22 @@ impl Client {
         retry: Retry,
         request: impl AsyncFn(Controller) -> Result<tonic::Response<T>, Status>,
     ) -> Result<T, CallError> {
+        self.call_service(retry, async |service: Authorized| request(service.controller()).await).await
+    }
+
+    /// As `call`, with the service itself: for messages that the caller reads from the wire.
+    pub async fn call_service<T>(
+        &mut self,
+        retry: Retry,
+        request: impl AsyncFn(Authorized) -> Result<tonic::Response<T>, Status>,
+    ) -> Result<T, CallError> {
         let give_up = Instant::now() + self.patience;
         let mut pause = Duration::from_millis(20);
         loop {
-            let error = match self.controller().await {
+            let error = match self.service().await {
                 Err(error @ (CallError::Unreachable { .. } | CallError::NoToken { .. })) => error,
                 Err(error) => return Err(error),
-                Ok(controller) => match tokio::time::timeout(ANSWER_DEADLINE, request(controller)).await {
+                Ok(service) => match tokio::time::timeout(ANSWER_DEADLINE, request(service)).await {
                     Ok(Ok(response)) => return Ok(response.into_inner()),
                     Ok(Err(status)) => {
                         let error = CallError::from_status(&status);
@@ -116,11 +125,15 @@ impl Client {
 
     /// The service, connected.
     pub async fn controller(&mut self) -> Result<Controller, CallError> {
+        Ok(self.service().await?.controller())
+    }
+
+    async fn service(&mut self) -> Result<Authorized, CallError> {
         let link = match &mut self.link {
             Some(link) => link,
             none => none.insert(connect(&self.config).await?),
         };
-        Ok(link.controller())
+        Ok(link.clone())
     }
 }
 

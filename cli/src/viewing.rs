@@ -3,6 +3,8 @@
 //! Owns answers that are the same for all of them. It prints errors in Slurm's words and returns exit codes; it knows no
 //! record.
 
+pub mod undecoded;
+
 use crate::client::Client;
 use crate::getopt::{self, Operands, OptionSpec, Parsed};
 use crate::help;

@@ -6,6 +6,7 @@
 mod fetch;
 mod fields;
 mod lines;
+mod rows;
 mod settings;
 mod sort;
 mod steps;

@@ -2,6 +2,7 @@
 
 use super::settings::{Settings, Shown};
 use super::values::Context;
+use super::rows::Rows;
 use super::{lines, sort};
 use crate::client::{Client, Controller, Retry};
 use crate::error::CallError;
@@ -9,7 +10,7 @@ use crate::render::json::Style;
 use crate::view::clock::Clock;
 use crate::view::job as facts;
 use crate::view::jobs_json::{self, Surroundings};
-use crate::viewing;
+use crate::viewing::{self, undecoded};
 use sluice_proto::v1;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -28,23 +29,38 @@ pub async fn table(client: &mut Client, settings: &Settings, headed: bool) -> Re
     check_nodes(client, settings).await?;
     let order = settings.order()?;
     let partitions = partitions(client, settings).await?;
-    let mut answer = load(client, settings, request(settings, &order)).await?;
+    let request = request(settings, &order);
     let me = settings.not_me.then(|| viewing::me().user);
-    answer.jobs.retain(|job| lines::keep(settings, me.as_deref(), job) && visible(settings, &partitions, job));
-
-    let clock = Clock::from_environment(answer.now);
     let cluster = client.config.cluster.clone();
     let bitstr_len = facts::bitstr_len(viewing::env("SLURM_BITSTR_LEN").as_deref());
-    let context = Context { clock: &clock, cluster: &cluster, bitstr_len };
-    let mut out = Vec::with_capacity(4096 + 96 * answer.jobs.len());
-    lines::head(settings, &context, headed, &mut out);
+    let mut out = Vec::new();
     match &settings.shown {
         Shown::Jobs(layout) => {
+            let answer = undecoded::list_jobs(client, request).await.map_err(|e| failed(&e))?;
+            check_ids(settings, answer.unknown_id)?;
+            let clock = Clock::from_environment(answer.now);
+            let context = Context { clock: &clock, cluster: &cluster, bitstr_len };
+            lines::head(settings, &context, headed, &mut out);
             let tiers: BTreeMap<String, u32> = partitions.iter().map(|p| (p.name.clone(), p.priority_tier)).collect();
             let tiers = settings.by_partition.then_some(&tiers);
-            lines::jobs(settings, layout, &context, answer.jobs, tiers, &mut out)?;
+            let mut rows = Rows::new(settings, layout, &context, order, tiers, answer.size());
+            let read = answer.for_each(|job| {
+                if lines::keep(settings, me.as_deref(), job) && visible(settings, &partitions, job) {
+                    rows.add(job);
+                }
+            });
+            read.map_err(|e| failed(&CallError::Failed { problem: e.to_string() }))?;
+            out.append(&mut rows.finish());
         }
-        Shown::Steps(layout) => lines::step_rows(settings, layout, &context, &answer.jobs, &mut out)?,
+        Shown::Steps(layout) => {
+            let mut answer = client.list_jobs(request).await.map_err(|e| failed(&e))?;
+            check_ids(settings, answer.unknown_id)?;
+            answer.jobs.retain(|job| lines::keep(settings, me.as_deref(), job) && visible(settings, &partitions, job));
+            let clock = Clock::from_environment(answer.now);
+            let context = Context { clock: &clock, cluster: &cluster, bitstr_len };
+            lines::head(settings, &context, headed, &mut out);
+            lines::step_rows(settings, layout, &context, &answer.jobs, &mut out)?;
+        }
     }
     Ok(out)
 }
@@ -64,7 +80,8 @@ pub async fn json(
         // Without --states the JSON holds every job that the controller still knows.
         request.states = vec!["ALL".to_owned()];
     }
-    let mut answer = load(client, settings, request).await?;
+    let mut answer = client.list_jobs(request).await.map_err(|e| failed(&e))?;
+    check_ids(settings, answer.unknown_id)?;
     let me = settings.not_me.then(|| viewing::me().user);
     answer.jobs.retain(|job| lines::keep(settings, me.as_deref(), job) && visible(settings, &partitions, job));
     answer.jobs.sort_by_key(facts::order);
@@ -106,13 +123,12 @@ fn request(settings: &Settings, order: &[sort::Key]) -> v1::ListJobsRequest {
 }
 
 /// One unknown id is an error, one of several is not: scripts rely on both.
-async fn load(client: &mut Client, settings: &Settings, request: v1::ListJobsRequest) -> Result<v1::JobList, ExitCode> {
-    let answer = client.list_jobs(request).await.map_err(|e| failed(&e))?;
-    if answer.unknown_id && settings.jobs.len() == 1 {
+fn check_ids(settings: &Settings, unknown: bool) -> Result<(), ExitCode> {
+    if unknown && settings.jobs.len() == 1 {
         crate::errln!("slurm_load_jobs error: Invalid job id specified");
         return Err(ExitCode::from(1));
     }
-    Ok(answer)
+    Ok(())
 }
 
 /// Needed for hidden partitions and for tiers.

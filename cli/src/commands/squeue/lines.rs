@@ -2,14 +2,12 @@
 
 use super::settings::{Settings, Shown};
 use super::values::Context;
-use super::{fields, sort, steps};
+use super::steps;
 use crate::view::columns::Layout;
-use crate::view::job as facts;
 use sluice_model::JobState;
 use sluice_model::job_target::JobTarget;
 use sluice_model::{JobId, StepId};
 use sluice_proto::v1;
-use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 /// Above the table: the time with `--long` and `--iterate`, the header unless it is unwanted.
@@ -57,31 +55,8 @@ pub fn split_partitions(settings: &Settings, job: v1::JobRecord) -> Vec<v1::JobR
     job.partition.split(',').filter(wanted).map(one).collect()
 }
 
-/// Rows of jobs.
-pub fn jobs(
-    settings: &Settings,
-    layout: &Layout<&'static fields::Info>,
-    context: &Context<'_>,
-    mut records: Vec<v1::JobRecord>,
-    tiers: Option<&BTreeMap<String, u32>>,
-    out: &mut Vec<u8>,
-) -> Result<(), ExitCode> {
-    if settings.split_arrays {
-        records = records.into_iter().flat_map(facts::split_array).collect();
-        // The controller selects whole records: of those that stand for many tasks only the named ones are wanted.
-        records.retain(|job| wanted(&settings.jobs, job));
-    }
-    if settings.by_partition {
-        records = records.into_iter().flat_map(|job| split_partitions(settings, job)).collect();
-    }
-    sort::sort(&mut records, &settings.order()?, tiers);
-    for job in &records {
-        layout.row_with(out, |info, out| context.write(info.field, job, out), |info| info.field.is_duration());
-    }
-    Ok(())
-}
-
-fn wanted(targets: &[JobTarget], job: &v1::JobRecord) -> bool {
+/// Is the job, or task, one of those named? All are when none is.
+pub fn wanted(targets: &[JobTarget], job: &v1::JobRecord) -> bool {
     targets.is_empty() || targets.iter().any(|t| covers(t, job))
 }
 
@@ -128,10 +103,24 @@ pub fn wire_targets(targets: &[JobTarget]) -> Vec<v1::JobTarget> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fields::Info;
+    use super::super::rows::Rows;
     use super::super::settings::test::of;
     use super::*;
+    use std::collections::BTreeMap;
     use crate::view::{fixture, recorded};
 
+    fn rows(
+        settings: &Settings,
+        layout: &Layout<&'static Info>,
+        context: &Context<'_>,
+        records: &[v1::JobRecord],
+        tiers: Option<&BTreeMap<String, u32>>,
+    ) -> Vec<u8> {
+        let mut rows = Rows::new(settings, layout, context, settings.order().ok().unwrap(), tiers, 0);
+        records.iter().for_each(|job| rows.add(job));
+        rows.finish()
+    }
     fn print(words: &[&str], records: Vec<v1::JobRecord>) -> String {
         let settings = of(words).ok().unwrap();
         let clock = fixture::clock();
@@ -139,7 +128,7 @@ mod tests {
         let mut out = Vec::new();
         head(&settings, &context, false, &mut out);
         match &settings.shown {
-            Shown::Jobs(layout) => jobs(&settings, layout, &context, records, None, &mut out).ok().unwrap(),
+            Shown::Jobs(layout) => out.extend(rows(&settings, layout, &context, &records, None)),
             Shown::Steps(layout) => step_rows(&settings, layout, &context, &records, &mut out).ok().unwrap(),
         }
         String::from_utf8(out).unwrap()
@@ -211,9 +200,8 @@ mod tests {
         let settings = of(&["-P", "-h", "-o", "%P", "-S", "-p"]).ok().unwrap();
         let clock = fixture::clock();
         let context = Context { clock: &clock, cluster: "c", bitstr_len: 64 };
-        let mut out = Vec::new();
         let Shown::Jobs(layout) = &settings.shown else { panic!("jobs are shown") };
-        jobs(&settings, layout, &context, vec![job.clone()], Some(&tiers), &mut out).ok().unwrap();
+        let out = rows(&settings, layout, &context, std::slice::from_ref(&job), Some(&tiers));
         assert_eq!(String::from_utf8(out).unwrap(), "second\nprimary\n");
         assert_eq!(print(&["-h", "-o", "%P"], vec![job]), "primary,second\n");
     }

@@ -28,7 +28,7 @@ impl Context<'_> {
     fn write_brief(&self, field: Field, job: &v1::JobRecord, out: &mut Vec<u8>) -> bool {
         let put = |out: &mut Vec<u8>, text: &str| out.extend_from_slice(text.as_bytes());
         // Writing to a Vec cannot fail.
-        let mut number = |out: &mut Vec<u8>, n: u64| drop(write!(out, "{n}"));
+        let number = |out: &mut Vec<u8>, n: u64| drop(write!(out, "{n}"));
         match field {
             Field::JobArrayId => facts::write_id(job, self.bitstr_len, out),
             Field::Partition => put(out, &job.partition),
