@@ -122,7 +122,11 @@ impl Talk<'_> {
         }
     }
 
+    /// Whoever wants it at once or not at all is told only that it was not to be had.
     fn queued(&self, record: Option<&v1::JobRecord>) {
+        if self.settings.job.immediate_secs.is_some() {
+            return;
+        }
         match record.map(|r| Reason::from_number(r.reason)) {
             Some(Reason::JobHeldUser | Reason::JobHeldAdmin) => {
                 self.say("Job is in held state, pending scheduler release".to_owned());

@@ -79,7 +79,7 @@ impl Client {
         let mut pause = Duration::from_millis(20);
         loop {
             let error = match self.service().await {
-                Err(error @ (CallError::Unreachable { .. } | CallError::NoToken { .. })) => error,
+                Err(error @ CallError::Unreachable { .. }) => error,
                 Err(error) => return Err(error),
                 Ok(service) => match tokio::time::timeout(ANSWER_DEADLINE, request(service)).await {
                     Ok(Ok(response)) => return Ok(response.into_inner()),
@@ -124,10 +124,6 @@ impl Client {
     }
 
     /// The service, connected.
-    pub async fn controller(&mut self) -> Result<Controller, CallError> {
-        Ok(self.service().await?.controller())
-    }
-
     async fn service(&mut self) -> Result<Authorized, CallError> {
         let link = match &mut self.link {
             Some(link) => link,
@@ -146,6 +142,10 @@ fn patience() -> Duration {
 /// The connection was refused before the request left.
 fn never_sent(status: &Status) -> bool {
     use std::error::Error as _;
+    // tonic's words for a channel that could not take the request.
+    if status.message().starts_with("Service was not ready") {
+        return true;
+    }
     let mut source = status.source();
     while let Some(error) = source {
         if let Some(io) = error.downcast_ref::<std::io::Error>() {

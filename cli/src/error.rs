@@ -39,7 +39,8 @@ impl CallError {
         }
         let problem = status.message().to_owned();
         match status.code() {
-            Code::PermissionDenied | Code::Unauthenticated => CallError::Refused(v1::Refusal {
+            Code::Unauthenticated => CallError::NoToken { problem },
+            Code::PermissionDenied => CallError::Refused(v1::Refusal {
                 code: 19,
                 message: "Access/permission denied".to_owned(),
                 detail: Some(problem),
@@ -109,11 +110,7 @@ pub fn print_call_error(program: &str, context: &str, error: &CallError) {
 /// Refusal codes (`sluice_engine::Reject::code`) that commands treat specially.
 pub mod refusal {
     pub const INVALID_JOB_ID: u32 = 1;
-    pub const INVALID_NODE_NAME: u32 = 8;
     pub const ACCESS_DENIED: u32 = 19;
     pub const JOB_FINISHED: u32 = 20;
-    pub const JOB_PENDING: u32 = 21;
-    pub const JOB_NOT_RUNNING: u32 = 23;
     pub const TOO_MANY_JOBS: u32 = 27;
-    pub const NODE_BUSY: u32 = 33;
 }

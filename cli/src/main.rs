@@ -9,6 +9,8 @@ mod allocation;
 mod client;
 mod client_config;
 mod commands;
+mod compat;
+mod completion;
 mod environ;
 mod error;
 mod getopt;
@@ -52,6 +54,8 @@ fn sluice(mut words: Vec<OsString>) -> ExitCode {
     match first.as_str() {
         "local" => local::main(words),
         "config" => commands::config::main(words),
+        "completion" => completion::main(words),
+        "compat" => out::print_or_complain("sluice", compat::page().as_bytes(), ExitCode::SUCCESS),
         "-h" | "--help" | "help" => out::print_or_complain("sluice", overview().as_bytes(), ExitCode::SUCCESS),
         "-V" | "--version" | "version" => {
             let text = format!("sluice {}\n", env!("CARGO_PKG_VERSION"));
@@ -74,6 +78,7 @@ fn overview() -> String {
     for (name, about) in [
         ("local", "run a whole cluster on this machine"),
         ("config", "check a cluster configuration"),
+        ("completion", "print completion for bash, zsh or fish"),
         ("--version", "say which Sluice this is"),
     ] {
         text.push_str(&format!("  {name:12}{about}\n"));

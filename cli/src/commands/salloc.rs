@@ -180,7 +180,9 @@ fn environment(
     set("SLURM_JOB_PARTITION", record.partition.clone());
     set("SLURM_JOB_QOS", record.qos.clone());
     set("SLURM_JOB_START_TIME", record.start.map(|t| (t / 1000).to_string()).unwrap_or_default());
-    set("SLURM_JOB_END_TIME", record.end.map(|t| (t / 1000).to_string()).unwrap_or_default());
+    // Without a limit Slurm counts a year, its "infinite".
+    let end = record.end.or(record.start.map(|start| start + 365 * 86_400_000));
+    set("SLURM_JOB_END_TIME", end.map(|t| (t / 1000).to_string()).unwrap_or_default());
     let nodes = record.allocation.as_ref().map_or(&[][..], |a| &a.nodes);
     let names: Vec<&str> = nodes.iter().map(|n| n.node.as_str()).collect();
     let folded = if names.is_empty() { record.node_list.clone() } else { hostlist::fold(&names) };

@@ -92,7 +92,6 @@ fn prepare(words: &[OsString], parsed: &Parsed) -> Result<Submission, Stop> {
         spec: Some(v1::JobSpec::from(&settings.job)),
         script: script.text.into(),
         environment: environment.into(),
-        ..Default::default()
     };
     Ok(Submission { settings, request })
 }

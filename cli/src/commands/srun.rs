@@ -377,5 +377,7 @@ fn environment(plan: &Plan, own: Option<&v1::JobCredentialBody>) -> Vec<u8> {
         env_block::set(&mut block, name.as_bytes(), value.as_bytes());
     }
     env_block::set(&mut block, b"SRUN_DEBUG", b"3");
+    // Of the task in which srun runs.
+    env_block::remove(&mut block, b"SLURM_TASK_PID");
     block
 }

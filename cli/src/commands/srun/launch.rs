@@ -43,7 +43,8 @@ pub struct Names<'a> {
 }
 
 const STDOUT: usize = 0;
-const STDERR: usize = 1;
+/// srun's own stderr among the sinks.
+pub const STDERR: usize = 1;
 
 impl Streams {
     pub fn open(settings: &Settings, step: &Step, names: &Names<'_>) -> Result<Streams, BadValue> {
@@ -219,7 +220,6 @@ pub fn launches(
             pty: asked.pty,
             pty_rows: rows,
             pty_cols: cols,
-            ..Default::default()
         })
         .collect()
 }

@@ -63,7 +63,11 @@ pub async fn run(
             return;
         }
         if matches!(error, CallError::Refused(_) | CallError::Failed { .. } | CallError::BadConfig { .. }) {
-            tell(Heard::Refused(error));
+            tell(match place.started {
+                // It ran, but what became of it is not to be learnt there any more.
+                true => Heard::Lost(error.reason()),
+                false => Heard::Refused(error),
+            });
             return;
         }
         if Instant::now() + pause >= give_up {

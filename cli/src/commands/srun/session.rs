@@ -129,6 +129,10 @@ struct State {
     kill_at: Option<Instant>,
     give_up_at: Option<Instant>,
     terminating: bool,
+    /// Lines of our own that are not written yet.
+    talk: usize,
+    /// Tasks whose stderr already holds why they could not be started.
+    explained: IndexSet,
     /// A problem of ours; exit with at least 1.
     trouble: bool,
 }
@@ -162,6 +166,8 @@ impl State {
             kill_at: None,
             give_up_at: None,
             terminating: false,
+            talk: 0,
+            explained: IndexSet::new(),
             trouble: false,
             session,
         }
@@ -169,7 +175,7 @@ impl State {
 
     /// Nothing more comes and all of it is written.
     fn is_over(&self) -> bool {
-        self.nodes.iter().all(|n| n.over && n.written >= n.last)
+        self.talk == 0 && self.nodes.iter().all(|n| n.over && n.written >= n.last)
     }
 
     fn say(&self, text: &str) {
@@ -213,7 +219,7 @@ impl State {
     }
 
     fn output(&mut self, node: usize, output: v1::StepOutput) {
-        let done = (output.sequence > 0).then_some(Written { node, sequence: output.sequence });
+        let done = (output.sequence > 0).then_some(Written::Output { node, sequence: output.sequence });
         self.nodes[node].last = self.nodes[node].last.max(output.sequence);
         match output.kind {
             Some(step_output::Kind::Started(started)) => {
@@ -250,6 +256,9 @@ impl State {
 
     fn task_output(&mut self, output: v1::TaskOutput, done: Option<Written>) {
         let is_stderr = output.stream() == v1::Stream::Stderr;
+        if is_stderr && output.data.starts_with(b"slurmstepd: error: ") {
+            self.explained.insert(output.task);
+        }
         let outlet = if is_stderr { &mut self.session.stderr } else { &mut self.session.stdout };
         let wanted = outlet.only.is_none_or(|only| only == output.task);
         let data = match outlet.sink {
@@ -261,9 +270,8 @@ impl State {
 
     fn task_exit(&mut self, node: usize, exit: v1::TaskExit) {
         let status = status(exit.exit);
-        if let Some(failure) = &exit.failure {
-            let line = format!("slurmstepd-{}: error: {failure}\n", self.names[node]);
-            self.talk_in_order(line);
+        if let Some(failure) = exit.failure.as_ref().filter(|_| !self.explained.contains(exit.task)) {
+            self.talk_in_order(format!("slurmstepd-{}: error: {failure}", self.names[node]));
         }
         self.exits.add(node, exit.task, status);
         self.first_end.get_or_insert_with(Instant::now);
@@ -292,8 +300,7 @@ impl State {
         self.pump_stdin();
         let told_by_tasks = self.session.tasks[node].iter().any(|t| self.exits.ended.contains(*t));
         if let Some(message) = ended.message.filter(|_| !told_by_tasks || ended.cancelled) {
-            let line = format!("slurmstepd-{}: error: {message}\n", self.names[node]);
-            self.talk_in_order(line);
+            self.talk_in_order(format!("slurmstepd-{}: error: {message}", self.names[node]));
         }
         self.exits.add_part(status(ended.worst));
         if self.nodes.iter().all(|n| n.over) {
@@ -301,18 +308,17 @@ impl State {
         }
     }
 
-    /// To stderr, after what tasks have written before.
-    fn talk_in_order(&mut self, line: String) {
-        match self.session.stderr.sink {
-            Some(sink) => self.writer.write(sink, line.into_bytes(), None),
-            None => crate::out::talk_bytes(line.as_bytes()),
-        }
+    /// To srun's own stderr, after what tasks have written before.
+    fn talk_in_order(&mut self, mut line: String) {
+        line.push('\n');
+        self.talk += 1;
+        self.writer.write(super::launch::STDERR, line.into_bytes(), Some(Written::Talk));
     }
 
     fn tell_exits(&mut self) {
         self.tell_at = None;
         for line in self.exits.tell(&self.names) {
-            crate::errln!("srun: {line}");
+            self.talk_in_order(format!("srun: {line}"));
         }
     }
 
@@ -320,7 +326,10 @@ impl State {
         let mut latest = vec![0; self.nodes.len()];
         let mut next = Some(first);
         while let Some(written) = next {
-            latest[written.node] = latest[written.node].max(written.sequence);
+            match written {
+                Written::Output { node, sequence } => latest[node] = latest[node].max(sequence),
+                Written::Talk => self.talk = self.talk.saturating_sub(1),
+            }
             next = self.written.try_recv().ok();
         }
         for (node, sequence) in latest.into_iter().enumerate().filter(|(_, s)| *s > 0) {
@@ -453,6 +462,7 @@ impl State {
         }
         if due(self.give_up_at) {
             self.give_up_at = None;
+            self.talk = 0;
             for node in 0..self.nodes.len() {
                 if !self.nodes[node].over {
                     crate::errln!("srun: error: Timed out waiting for job step to complete on {}", self.names[node]);
@@ -466,7 +476,10 @@ impl State {
 
     /// Lets the last acknowledgements go out, and says the last words.
     async fn finish(mut self) -> Ended {
-        self.tell_exits();
+        // All parts are over and so all exits told, unless we gave up.
+        for line in self.exits.tell(&self.names) {
+            crate::errln!("srun: {line}");
+        }
         let tasks: Vec<_> = self.nodes.drain(..).map(|n| (n.inputs, n.task)).collect();
         let gone = async {
             for (_inputs, task) in tasks {

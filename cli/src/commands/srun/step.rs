@@ -58,7 +58,6 @@ pub fn request(
         time_limit_secs: None,
         relative: step.relative,
         whole: false,
-        ..Default::default()
     };
     match own {
         Some(credential) => fit_own(&mut request, credential),

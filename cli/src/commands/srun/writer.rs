@@ -9,11 +9,13 @@ use std::io::Write;
 use std::sync::mpsc;
 use tokio::sync::mpsc::UnboundedSender;
 
-/// Output of a node up to this sequence number has been written.
+/// What has been written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Written {
-    pub node: usize,
-    pub sequence: u64,
+pub enum Written {
+    /// Output of a node up to this sequence number.
+    Output { node: usize, sequence: u64 },
+    /// A line of srun's own.
+    Talk,
 }
 
 /// Where bytes go.
