@@ -55,6 +55,11 @@ impl Client {
         Ok(Client { config: client_config::load()?, patience: patience(), link: None })
     }
 
+    /// Another user of the same connection.
+    pub fn sibling(&self) -> Client {
+        Client { config: self.config.clone(), patience: self.patience, link: self.link.clone() }
+    }
+
     /// For what must get through even if the controller is away for longer (the end of an allocation).
     pub fn set_patience(&mut self, patience: Duration) {
         self.patience = patience;

@@ -96,7 +96,7 @@ async fn run(settings: Settings, here: &Here, operands: Vec<OsString>) -> ExitCo
     }
     let environment = environment(&settings, here, &client.config, &record);
     let ended = match command::spawn(&operands, environment, settings.job.work_dir.as_os_str()) {
-        Ok(child) => attend(child, job, &settings, &mut watch, &mut signals).await,
+        Ok(child) => attend(child, job, &settings, &mut client, &mut watch, &mut signals).await,
         Err(bad) => {
             bad.print(NAME);
             Ended { code: 1, exit: v1::ExitStatus { code: 1, signal: 0 }, revoked: false }
@@ -122,11 +122,12 @@ async fn attend(
     mut child: command::Child,
     job: u32,
     settings: &Settings,
+    client: &mut Client,
     watch: &mut JobWatch,
     signals: &mut Signals,
 ) -> Ended {
     let mut revoked = false;
-    let mut watching = Client::new().ok();
+    client.set_patience(std::time::Duration::from_secs(24 * 3600));
     loop {
         tokio::select! {
             status = child.wait() => {
@@ -134,7 +135,7 @@ async fn attend(
                 return Ended { code, exit, revoked };
             }
             signal = signals.next() => child.relay(signal),
-            over = is_over(watch, &mut watching), if !revoked => {
+            over = is_over(watch, client), if !revoked => {
                 revoked = over;
                 if revoked {
                     errln!("{NAME}: Job allocation {job} has been revoked.");
@@ -146,9 +147,7 @@ async fn attend(
 }
 
 /// Completes with true when the allocation has ended.
-async fn is_over(watch: &mut JobWatch, client: &mut Option<Client>) -> bool {
-    let Some(client) = client else { return std::future::pending().await };
-    client.set_patience(std::time::Duration::from_secs(24 * 3600));
+async fn is_over(watch: &mut JobWatch, client: &mut Client) -> bool {
     match watch.next(client).await {
         Ok(Some(record)) => is_finished(&record) || state(&record) == Some(JobState::Completing),
         Ok(None) => true,

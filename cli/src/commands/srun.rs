@@ -263,10 +263,7 @@ async fn own_step(
     };
     let step = created.map_err(unable)?;
     // Told by the controller when the allocation ends before we do.
-    let mut watching = match Client::new() {
-        Ok(client) => client,
-        Err(e) => return Err(fail("", &e)),
-    };
+    let mut watching = client.sibling();
     let job_over = async {
         loop {
             match watch.next(&mut watching).await {
@@ -335,6 +332,7 @@ async fn conduct(
                 address: node.address.clone(),
                 launch,
                 key: step.key,
+                connected: Some(&step.manager).filter(|(name, _)| *name == node.node).map(|(_, node)| node.clone()),
             }
         })
         .collect();

@@ -56,7 +56,7 @@ pub fn choose(settings: &Settings, list: &v1::JobList) -> Vec<Chosen> {
 }
 
 fn passes(settings: &Settings, record: &v1::JobRecord) -> bool {
-    let finished = crate::watch::is_finished(record);
+    let finished = crate::watch::is_finished(record) || record.state == sluice_model::JobState::Completing.long();
     let spec = record.spec.as_ref();
     let same = |asked: &Option<String>, has: Option<&String>| asked.is_none() || asked.as_ref() == has;
     !finished

@@ -35,20 +35,23 @@ pub struct Part {
     pub address: String,
     pub launch: v1::StepLaunch,
     pub key: v1::StepKey,
+    /// A connection that is already there.
+    pub connected: Option<NodeSteps>,
 }
 
 /// Runs until the node's part has ended and everything is acknowledged, or the node is given up.
 pub async fn run(
-    part: Part,
+    mut part: Part,
     mut inputs: mpsc::UnboundedReceiver<step_input::Kind>,
     heard: mpsc::UnboundedSender<(usize, Heard)>,
 ) {
-    let tell = |what| heard.send((part.index, what)).is_ok();
+    let index = part.index;
+    let tell = |what| heard.send((index, what)).is_ok();
     let mut place = Place::default();
     let mut give_up = Instant::now() + PATIENCE;
     let mut pause = Duration::from_millis(20);
     loop {
-        let error = match attach(&part, &place).await {
+        let error = match attach(&mut part, &place).await {
             Ok((requests, stream)) => match converse(&mut place, requests, stream, &mut inputs, &tell).await {
                 End::Finished => return,
                 End::Broken(e) => {
@@ -97,8 +100,11 @@ enum End {
 
 type Requests = mpsc::UnboundedSender<v1::StepInput>;
 
-async fn attach(part: &Part, place: &Place) -> Result<(Requests, tonic::Streaming<v1::StepOutput>), CallError> {
-    let mut node: NodeSteps = connect_node(&part.config, &part.node, &part.address).await?;
+async fn attach(part: &mut Part, place: &Place) -> Result<(Requests, tonic::Streaming<v1::StepOutput>), CallError> {
+    let mut node: NodeSteps = match part.connected.take() {
+        Some(node) => node,
+        None => connect_node(&part.config, &part.node, &part.address).await?,
+    };
     let first = if place.started {
         step_input::Kind::Attach(v1::StepAttach { key: Some(part.key), received: place.received })
     } else {

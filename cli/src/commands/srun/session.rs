@@ -178,9 +178,9 @@ impl State {
         self.talk == 0 && self.nodes.iter().all(|n| n.over && n.written >= n.last)
     }
 
-    fn say(&self, text: &str) {
+    fn say(&mut self, text: &str) {
         if !self.session.quiet {
-            crate::errln!("srun: {text}");
+            self.talk_in_order(format!("srun: {text}"));
         }
     }
 
@@ -276,7 +276,8 @@ impl State {
         self.exits.add(node, exit.task, status);
         self.first_end.get_or_insert_with(Instant::now);
         if self.session.verbose > 0 && status.is_success() {
-            self.say(&format!("{}: task {}: Completed", self.names[node], exit.task));
+            let text = format!("{}: task {}: Completed", self.names[node], exit.task);
+            self.say(&text);
         }
         if self.exits.has_untold() {
             self.tell_at.get_or_insert_with(|| Instant::now() + TELL_TOGETHER);
@@ -284,7 +285,8 @@ impl State {
         if !status.is_success() && self.session.kill_on_bad_exit && !self.terminating {
             self.tell_exits();
             if !self.all_ended() {
-                self.say(&format!("Terminating StepId={}", self.session.step));
+                let text = format!("Terminating StepId={}", self.session.step);
+                self.say(&text);
                 self.terminate(false);
             }
         }
@@ -377,7 +379,8 @@ impl State {
                 self.report();
             }
             Action::Interrupt => {
-                self.say(&format!("sending Ctrl-C to StepId={}", self.session.step));
+                let text = format!("sending Ctrl-C to StepId={}", self.session.step);
+                self.say(&text);
                 self.send_all(&step_input::Kind::Signal(nix::libc::SIGINT.unsigned_abs()));
             }
             Action::Terminate => {
@@ -389,7 +392,7 @@ impl State {
     }
 
     /// `StepId=36.0 tasks 0,2-3: running`
-    fn report(&self) {
+    fn report(&mut self) {
         let all: IndexSet = self.session.tasks.iter().flatten().copied().collect();
         let ended_well = self.exits.ended.difference(&self.exits.failed);
         for (tasks, what) in [
@@ -399,7 +402,8 @@ impl State {
         ] {
             if !tasks.is_empty() {
                 let plural = if tasks.len() == 1 { "task" } else { "tasks" };
-                self.say(&format!("StepId={} {plural} {}: {what}", self.session.step, tasks.plain()));
+                let text = format!("StepId={} {plural} {}: {what}", self.session.step, tasks.plain());
+                self.say(&text);
             }
         }
     }
@@ -419,7 +423,8 @@ impl State {
         }
         self.terminating = true;
         let secs = GIVE_UP_WAIT.as_secs();
-        self.say(&format!("Job step aborted: Waiting up to {secs} seconds for job step to finish."));
+        let text = format!("Job step aborted: Waiting up to {secs} seconds for job step to finish.");
+        self.say(&text);
         for signal in [nix::libc::SIGCONT, nix::libc::SIGTERM] {
             self.send_all(&step_input::Kind::Signal(signal.unsigned_abs()));
         }
@@ -451,9 +456,11 @@ impl State {
         }
         if due(self.wait_at()) {
             let secs = self.session.wait_secs.unwrap_or(0);
-            self.say(&format!("First task exited {secs}s ago"));
+            let text = format!("First task exited {secs}s ago");
+            self.say(&text);
             self.report();
-            self.say(&format!("Terminating StepId={}", self.session.step));
+            let text = format!("Terminating StepId={}", self.session.step);
+            self.say(&text);
             self.terminate(false);
         }
         if due(self.kill_at) {
@@ -488,8 +495,8 @@ impl State {
             }
         };
         let _ = tokio::time::timeout(Duration::from_secs(2), gone).await;
-        if self.exits.killed() {
-            self.say(&format!("Force Terminated StepId={}", self.session.step));
+        if self.exits.killed() && !self.session.quiet {
+            crate::errln!("srun: Force Terminated StepId={}", self.session.step);
         }
         let code = self.exits.code();
         let worst = self.exits.worst();

@@ -4,7 +4,7 @@
 //! inside a job there it is reached over its socket, without asking the controller anything.
 
 use crate::allocation::{self, read_credential};
-use crate::client::{Client, connect_node};
+use crate::client::{Client, NodeSteps, connect_node};
 use crate::errln;
 use crate::error::{CallError, refusal};
 use crate::settings::Settings;
@@ -23,6 +23,8 @@ pub struct Step {
     pub grant: v1::StepGrant,
     pub body: v1::StepGrantBody,
     pub key: v1::StepKey,
+    /// The step manager's node and the connection to it, good for its part of the step, too.
+    pub manager: (String, NodeSteps),
 }
 
 /// What the settings ask for. `own`: the allocation was made for this step alone.
@@ -162,16 +164,18 @@ pub async fn create(
 async fn ask(client: &Client, manager: &Manager<'_>, request: v1::StepRequest, quiet: bool) -> Result<Step, CallError> {
     let job = request.job;
     let unreadable = |what: &str| CallError::Failed { problem: format!("the step manager's {what} can't be read") };
-    let (mut node, credential) = match manager {
+    let (name, mut node, credential) = match manager {
         Manager::Here => {
             let name = std::env::var("SLURMD_NODENAME").unwrap_or_default();
-            (connect_node(&client.config, &name, "").await?, None)
+            let node = connect_node(&client.config, &name, "").await?;
+            (name, node, None)
         }
         Manager::Node(credential, body) => {
             let first =
                 body.allocation.as_ref().and_then(|a| a.nodes.first()).ok_or_else(|| unreadable("allocation"))?;
             let address = body.addresses.first().ok_or_else(|| unreadable("address"))?;
-            (connect_node(&client.config, &first.node, address).await?, Some((*credential).clone()))
+            let node = connect_node(&client.config, &first.node, address).await?;
+            (first.node.clone(), node, Some((*credential).clone()))
         }
     };
     let asked = v1::CreateStepRequest { step: Some(request), credential };
@@ -196,7 +200,7 @@ async fn ask(client: &Client, manager: &Manager<'_>, request: v1::StepRequest, q
                 if waited && !quiet {
                     errln!("srun: Step created for StepId={job}.{}", key.step);
                 }
-                return Ok(Step { grant, body, key });
+                return Ok(Step { grant, body, key, manager: (name, node) });
             }
             None => return Err(CallError::NoAnswer { problem: "the step manager closed the stream".to_owned() }),
         }
