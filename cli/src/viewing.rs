@@ -50,7 +50,8 @@ pub fn client(program: &str) -> Result<Client, ExitCode> {
 /// `--clusters`: this cluster, `all`, or an error. True when the output is to be headed by the cluster's name.
 pub fn clusters(program: &str, asked: Option<&str>, ours: &str) -> Result<bool, ExitCode> {
     let Some(asked) = asked.filter(|a| !a.is_empty()) else { return Ok(false) };
-    for name in asked.split(',').filter(|n| !n.is_empty() && *n != "all" && *n != ours) {
+    let mut others = asked.split(',').filter(|n| !n.is_empty() && *n != "all" && *n != ours);
+    if let Some(name) = others.next() {
         crate::errln!("{program}: error: No cluster '{name}' known by database.");
         crate::errln!("{program}: error: '{name}' can't be reached now, or it is an invalid entry for --cluster.");
         return Err(ExitCode::from(1));

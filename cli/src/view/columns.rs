@@ -110,12 +110,7 @@ impl<F: Copy> Layout<F> {
     }
 
     /// As `row`; values for which `whole` holds are padded, but never cut.
-    pub fn row_with(
-        &self,
-        out: &mut Vec<u8>,
-        mut write: impl FnMut(F, &mut Vec<u8>),
-        whole: impl Fn(F) -> bool,
-    ) {
+    pub fn row_with(&self, out: &mut Vec<u8>, mut write: impl FnMut(F, &mut Vec<u8>), whole: impl Fn(F) -> bool) {
         out.extend_from_slice(self.prefix.as_bytes());
         for column in &self.columns {
             let start = out.len();

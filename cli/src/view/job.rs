@@ -3,6 +3,7 @@
 //! Sources: squeue(1), scontrol(1); recorded outputs of Slurm 26.05.
 
 use sluice_model::index_set::IndexSet;
+use sluice_model::job_target::JobTarget;
 use sluice_model::state::JobState;
 use sluice_model::{Reason, StepId};
 use sluice_proto::v1;
@@ -159,6 +160,19 @@ pub fn accounting_order(step: &v1::StepRecord) -> (u8, u32) {
     }
 }
 
+/// What waits of an array, cut to the tasks that were named: `3_4` shows task 4 alone. Other records as they are.
+pub fn narrow(job: &v1::JobRecord, targets: &[JobTarget]) -> Option<v1::JobRecord> {
+    let pending = index_set(job.array_pending.as_ref()?);
+    let ours = |t: &&JobTarget| t.job.0 == job.id || Some(t.job.0) == job.array_job;
+    let named: Vec<&IndexSet> = targets.iter().filter(ours).map(|t| t.tasks.as_ref()).collect::<Option<_>>()?;
+    let wanted = named.into_iter().fold(IndexSet::new(), |sum, tasks| sum.union(&tasks.intersection(&pending)));
+    if wanted.is_empty() {
+        return None;
+    }
+    let (index, rest) = if wanted.len() == 1 { (wanted.first(), None) } else { (None, Some((&wanted).into())) };
+    Some(v1::JobRecord { array_index: index, array_pending: rest, ..job.clone() })
+}
+
 /// One record for each waiting task of an array; other records as they are.
 pub fn split_array(job: v1::JobRecord) -> Vec<v1::JobRecord> {
     let Some(pending) = &job.array_pending else { return vec![job] };
@@ -208,6 +222,16 @@ mod tests {
     fn waiting_tasks_split_into_one_record_each() {
         let ids: Vec<_> = split_array(array(&[(2, 5, 1)], Some(2))).iter().map(|j| id(j, 64)).collect();
         assert_eq!(ids, ["3_2", "3_3", "3_4", "3_5"]);
+    }
+
+    #[test]
+    fn named_tasks_are_shown_alone() {
+        let job = array(&[(2, 5, 1)], Some(2));
+        let of = |text| narrow(&job, &sluice_model::job_target::parse_list(text).unwrap()).map(|j| id(&j, 64));
+        assert_eq!(of("3_4").as_deref(), Some("3_4"));
+        assert_eq!(of("3_[1-3]").as_deref(), Some("3_[2-3%2]"));
+        assert_eq!(of("3_2,3_5").as_deref(), Some("3_[2,5%2]"));
+        assert_eq!((of("3"), of("3_4,3"), of("3_9"), of("7")), (None, None, None, None));
     }
 
     #[test]

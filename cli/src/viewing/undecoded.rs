@@ -39,7 +39,8 @@ pub async fn list_jobs(client: &mut Client, request: v1::ListJobsRequest) -> Res
             Ok(tonic::Response::new(parts))
         })
         .await?;
-    Undecoded::new(parts).map_err(|e| CallError::Failed { problem: format!("the controller's answer is unreadable: {e}") })
+    Undecoded::new(parts)
+        .map_err(|e| CallError::Failed { problem: format!("the controller's answer is unreadable: {e}") })
 }
 
 impl Undecoded {

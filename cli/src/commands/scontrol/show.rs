@@ -169,6 +169,13 @@ async fn jobs(session: &mut Session, id: &str) -> Result<Done, Problem> {
             _ => format!("{WHAT} error: Invalid job id specified"),
         }));
     }
+    if let Some(target) = &wanted {
+        for job in &mut answer.jobs {
+            if let Some(named) = facts::narrow(job, std::slice::from_ref(target)) {
+                *job = named;
+            }
+        }
+    }
     // As Slurm does: what waits of an array, then its tasks, the latest first.
     answer.jobs.sort_by_key(|j| {
         let (base, index) = facts::order(j);
@@ -307,7 +314,10 @@ async fn config(session: &mut Session, key: &str) -> Result<Done, Problem> {
     let clock = Clock::from_environment(answer.now);
     let mut out = format!("Configuration data as of {}\n", clock.time(answer.now));
     for entry in answer.entries.iter().filter(|e| key.is_empty() || e.key.eq_ignore_ascii_case(key)) {
-        out.push_str(&format!("{:<23} = {}\n", entry.key, entry.value));
+        // The controller gives a number, this host's zone makes it a time.
+        let boot = (entry.key == "BOOT_TIME").then(|| entry.value.parse::<i64>().ok()).flatten();
+        let value = boot.map_or_else(|| entry.value.clone(), |secs| clock.time(secs.saturating_mul(1000)));
+        out.push_str(&format!("{:<23} = {value}\n", entry.key));
     }
     out.push('\n');
     session.print(out.as_bytes());

@@ -46,7 +46,7 @@ enum Key {
     Tasks,
     TimeLimit,
     TimeMin,
-    WcKey,
+    Workload,
     WorkDir,
 }
 
@@ -89,7 +89,7 @@ const KEYS: &[(&str, Key)] = &[
     ("StdOut", Key::StdOut),
     ("TimeLimit", Key::TimeLimit),
     ("TimeMin", Key::TimeMin),
-    ("WCKey", Key::WcKey),
+    ("WCKey", Key::Workload),
     ("WorkDir", Key::WorkDir),
 ];
 
@@ -211,7 +211,7 @@ fn apply(change: &Change, now: Time, zone: &TimeZone, update: &mut Update) -> Re
             None => action.time_limit = Some((&limit("TimeLimit", value)?).into()),
         },
         Key::TimeMin => action.time_min = Some((&limit("TimeMin", value)?).into()),
-        Key::WcKey => action.wckey = text(),
+        Key::Workload => action.wckey = text(),
         Key::WorkDir => action.work_dir = bytes(),
     }
     Ok(())

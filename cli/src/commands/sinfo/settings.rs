@@ -98,7 +98,7 @@ pub fn read(parsed: &Parsed) -> Result<(Settings, Shape), ExitCode> {
             crate::errln!("sinfo: error: Bad state string: \"{bad}\"");
             fail(&format!("valid states: {}", states::valid()))
         })?,
-        None => Filter::parse("").unwrap_or_else(|_| unreachable!("an empty filter is one")),
+        None => Filter::default(),
     };
     let sort = value("sort", "SINFO_SORT").unwrap_or_else(|| if per_node { "N" } else { "#P,-t" }.to_owned());
     let settings = Settings {

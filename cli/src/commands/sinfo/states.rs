@@ -68,7 +68,7 @@ const NAMES: &[(&str, State)] = &[
 ];
 
 /// Any of the terms; a term holds when all its parts do.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Filter {
     terms: Vec<Vec<(State, bool)>>,
 }

@@ -1,8 +1,8 @@
 //! The calls behind `squeue`, and what their answers become.
 
+use super::rows::Rows;
 use super::settings::{Settings, Shown};
 use super::values::Context;
-use super::rows::Rows;
 use super::{lines, sort};
 use crate::client::{Client, Controller, Retry};
 use crate::error::CallError;

@@ -1,8 +1,8 @@
 //! From records to lines: expands arrays and partitions, sorts, writes header and rows. No call is made here.
 
 use super::settings::{Settings, Shown};
-use super::values::Context;
 use super::steps;
+use super::values::Context;
 use crate::view::columns::Layout;
 use sluice_model::JobState;
 use sluice_model::job_target::JobTarget;
@@ -107,8 +107,8 @@ mod tests {
     use super::super::rows::Rows;
     use super::super::settings::test::of;
     use super::*;
-    use std::collections::BTreeMap;
     use crate::view::{fixture, recorded};
+    use std::collections::BTreeMap;
 
     fn rows(
         settings: &Settings,

@@ -59,6 +59,13 @@ impl<'a> Rows<'a> {
 
     /// Adds the job's row, or its rows where arrays or partitions are shown apart.
     pub fn add(&mut self, job: &v1::JobRecord) {
+        if let Some(named) = facts::narrow(job, &self.settings.jobs) {
+            return self.add_whole(&named);
+        }
+        self.add_whole(job);
+    }
+
+    fn add_whole(&mut self, job: &v1::JobRecord) {
         let split_array = self.settings.split_arrays && job.array_pending.is_some();
         let split_partition = self.settings.by_partition && job.partition.contains(',');
         if !split_array && !split_partition {
@@ -70,8 +77,7 @@ impl<'a> Rows<'a> {
             if split_array && !lines::wanted(&self.settings.jobs, &task) {
                 continue;
             }
-            let parts =
-                if split_partition { lines::split_partitions(self.settings, task) } else { vec![task] };
+            let parts = if split_partition { lines::split_partitions(self.settings, task) } else { vec![task] };
             parts.iter().for_each(|part| self.add_one(part));
         }
     }

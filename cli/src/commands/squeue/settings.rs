@@ -294,7 +294,8 @@ pub mod test {
 
     #[test]
     fn jobs_may_follow_as_the_next_word() {
-        for words in [&["-j", "7,8_[1-2]"][..], &["-j7,8_[1-2]"], &["--jobs=7,8_[1-2]"], &["--job", "7,8_[1-2]", "-h"]] {
+        for words in [&["-j", "7,8_[1-2]"][..], &["-j7,8_[1-2]"], &["--jobs=7,8_[1-2]"], &["--job", "7,8_[1-2]", "-h"]]
+        {
             let settings = of(words).ok().unwrap();
             assert_eq!(settings.jobs.len(), 2, "{words:?}");
             assert!(settings.show_hidden);

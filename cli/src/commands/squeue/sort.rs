@@ -95,9 +95,7 @@ pub fn rank(field: Field, job: &v1::JobRecord, tiers: Option<&BTreeMap<String, u
         Field::Nice => Rank::Number(job.spec.as_ref().map_or(0, |s| s.nice.into())),
         Field::MinCpus => number(asked::min_cpus_per_node(job).into()),
         Field::MinMemory => number(job.requested_memory_mb),
-        Field::MinTmpDisk => {
-            number(job.spec.as_ref().and_then(|s| s.request.as_ref()).map_or(0, |r| r.tmp_disk_mb))
-        }
+        Field::MinTmpDisk => number(job.spec.as_ref().and_then(|s| s.request.as_ref()).map_or(0, |r| r.tmp_disk_mb)),
         _ => Rank::Text,
     }
 }
