@@ -21,6 +21,8 @@ const ARCHIVE_PATIENCE_MS: i64 = 10_000;
 
 pub(super) fn tick(cx: &mut Cx) -> Result<Reply, Reject> {
     let now = cx.now;
+    // First, since what a lost node gives back to the queue may be late there already.
+    silent_nodes(cx);
     let due: Vec<JobId> = cx.index.timers.range(..=(now, JobId(u32::MAX))).map(|(_, id)| *id).collect();
     for id in due {
         let Some(job) = cx.job_now(id) else { continue };
@@ -35,7 +37,6 @@ pub(super) fn tick(cx: &mut Cx) -> Result<Reply, Reject> {
             Phase::Completing { .. } | Phase::Ended { .. } => {}
         }
     }
-    silent_nodes(cx);
     archive(cx);
     Ok(Reply::Done)
 }

@@ -1,9 +1,10 @@
 //! What must never happen, noticed where it happens.
 
 use super::node::Attempt;
-use sluice_engine::job::{ArrayRole, Phase};
+use sluice_engine::job::{ArrayRole, Outcome, Phase};
 use sluice_engine::{Command, Decision, Event, State, audit};
-use sluice_model::JobId;
+use sluice_model::job::JobKind;
+use sluice_model::{JobId, JobState, Reason};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Default)]
@@ -11,6 +12,8 @@ pub struct Checks {
     pub violations: Vec<String>,
     /// Scripts started, wherever.
     pub started: BTreeSet<Attempt>,
+    /// Exit codes of scripts that ended by themselves.
+    pub exits: BTreeMap<Attempt, u8>,
     pub commands: u64,
     /// What was done lately, for the report of a violation.
     pub trace: Vec<String>,
@@ -40,6 +43,7 @@ impl Checks {
         for event in &decision.events {
             match event {
                 Event::JobStarted { job, .. } => self.check_start(after, *job),
+                Event::JobCompleting { job, outcome, .. } => self.check_end(before, *job, outcome),
                 Event::JobSubmitted { job } if job.id.0 <= before.last_job_id => {
                     self.violation(format!("job id {} was given twice", job.id));
                 }
@@ -67,6 +71,21 @@ impl Checks {
         let running = state.jobs.values().filter(active).count();
         if limit.is_some_and(|l| running > l as usize) {
             self.violation(format!("array {array}: {running} tasks run, the limit is {limit:?}"));
+        }
+    }
+
+    /// A script is recorded as having ended in the way in which it did.
+    fn check_end(&mut self, before: &State, id: JobId, outcome: &Outcome) {
+        let Some(job) = before.jobs.get(&id).filter(|j| matches!(j.spec.kind, JobKind::Batch { .. })) else { return };
+        let told = match (outcome.state, outcome.reason) {
+            (JobState::Completed, _) => 0,
+            (JobState::Failed, Reason::NonZeroExitCode) => outcome.exit.code,
+            _ => return,
+        };
+        let real = self.exits.get(&(id, job.attempt)).copied();
+        if real != Some(told) {
+            let attempt = job.attempt;
+            self.violation(format!("attempt {attempt} of job {id} is recorded with exit {told}, it was {real:?}"));
         }
     }
 

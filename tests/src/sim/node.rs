@@ -79,6 +79,8 @@ pub struct Node {
     pub boot: u32,
     /// The link's number while it is connected.
     pub link: Option<u64>,
+    /// Since when, milliseconds.
+    pub linked: i64,
     /// Unreachable until then.
     pub away_until: Time,
     /// What it has ever been told to run: durable.
@@ -115,6 +117,7 @@ impl Node {
             spec,
             boot: 1,
             link: None,
+            linked: 0,
             away_until: Time(0),
             attempts: BTreeMap::new(),
             outbox: BTreeMap::new(),
@@ -190,15 +193,16 @@ impl Node {
         motions
     }
 
-    /// The script's own timer.
-    pub fn script_ends(&mut self, attempt: Attempt, token: u64) {
-        let Some(held) = self.attempts.get_mut(&attempt) else { return };
+    /// The script's own timer; its exit code if it has ended now.
+    pub fn script_ends(&mut self, attempt: Attempt, token: u64) -> Option<u8> {
+        let held = self.attempts.get_mut(&attempt)?;
         if !matches!(held.script, Script::Running { token: t, .. } if t == token) {
-            return;
+            return None;
         }
         held.script = Script::Over;
         let exit = ExitStatus { code: held.behaviour.map_or(0, |b| b.exit), signal: 0 };
         self.say(Word::Ended { attempt, exit, failure: None });
+        Some(exit.code)
     }
 
     pub fn signal(&mut self, now: Time, attempt: Attempt, signal: u8) -> Vec<Motion> {

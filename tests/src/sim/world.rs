@@ -48,6 +48,7 @@ enum Happening {
         node: usize,
         link: u64,
         report: u64,
+        word: Word,
     },
     Script {
         node: usize,
@@ -187,9 +188,11 @@ impl World {
                     self.obey(node, order);
                 }
             }
-            Happening::ToController { node, link, report } => self.hear(node, link, report),
+            Happening::ToController { node, link, report, word } => self.hear(node, link, report, word),
             Happening::Script { node, attempt, token } => {
-                self.nodes[node].script_ends(attempt, token);
+                if let Some(exit) = self.nodes[node].script_ends(attempt, token) {
+                    self.checks.exits.insert(attempt, exit);
+                }
                 self.send_outbox(node, false);
             }
             Happening::Cleared { node, attempt, boot } => {
@@ -206,9 +209,14 @@ impl World {
                 if self.tick_at.is_some_and(|t| t <= self.now) {
                     self.tick_at = None;
                     self.command(Command::Tick, Waiting::Nobody);
+                    self.check_launches();
                     let wanted = query::next_wakeup(&self.controller.state);
                     if wanted.is_some_and(|t| t <= self.now) {
-                        self.checks.violation(format!("a tick left undone what was due at {wanted:?}"));
+                        let state = &self.controller.state;
+                        let job = state.index.timers.get_min().and_then(|(_, id)| state.jobs.get(id));
+                        let what =
+                            format!("a tick left undone what was due at {wanted:?}; the first timer is of {job:?}");
+                        self.checks.violation(what);
                     }
                 }
             }
@@ -390,19 +398,19 @@ impl World {
     /// What is new goes out over the link; after a reconnection everything that was not acknowledged.
     fn send_outbox(&mut self, node: usize, again: bool) {
         let Some(link) = self.nodes[node].link else { return };
-        let waiting: Vec<u64> = self.nodes[node].outbox.keys().copied().collect();
+        let waiting: Vec<(u64, Word)> = self.nodes[node].outbox.iter().map(|(id, word)| (*id, word.clone())).collect();
+        // Some of them have been sent already: the controller has to live with repetitions, late ones too.
         let newest = waiting.len().saturating_sub(if again { usize::MAX } else { 3 });
-        for report in &waiting[newest..] {
+        for (report, word) in waiting.into_iter().skip(newest) {
             let after = self.delay();
-            self.later(after, Happening::ToController { node, link, report: *report });
+            self.later(after, Happening::ToController { node, link, report, word });
         }
     }
 
-    fn hear(&mut self, node: usize, link: u64, report: u64) {
+    fn hear(&mut self, node: usize, link: u64, report: u64, word: Word) {
         if self.nodes[node].link != Some(link) {
             return;
         }
-        let Some(word) = self.nodes[node].outbox.get(&report).cloned() else { return };
         let name = self.nodes[node].name.clone();
         let command = match word {
             Word::Confirmed((job, attempt)) => Command::AttemptConfirmed { node: name, job, attempt },
@@ -427,6 +435,7 @@ impl World {
         self.serial += 1;
         let n = &mut self.nodes[node];
         n.link = Some(self.serial);
+        n.linked = self.now.0;
         let report = NodeReport {
             boot_id: format!("{}-{}", n.name, n.boot),
             cpus: n.spec.cpus,
@@ -516,6 +525,20 @@ impl World {
         self.tick_at = None;
         self.plan_tick();
         self.later(15_000, Happening::CheckLinks);
+    }
+
+    /// A node that is connected confirms what it was given to run, sooner or later.
+    fn check_launches(&mut self) {
+        let mut late = Vec::new();
+        for node in self.nodes.iter().filter(|n| n.link.is_some() && n.linked + 60_000 < self.now.0) {
+            for (job, attempt) in query::owed_launches(&self.controller.state, &node.name) {
+                let started = self.controller.state.jobs.get(&job).and_then(|j| j.run()).map(|r| r.started);
+                if started.is_some_and(|t| t.0 + 60_000 < self.now.0) {
+                    late.push(format!("{} never confirmed attempt {attempt} of job {job}", node.name));
+                }
+            }
+        }
+        self.checks.violations.extend(late);
     }
 
     fn check_links(&mut self) {
