@@ -1,0 +1,288 @@
+//! sbatch, srun, salloc and scancel as their users see them: words in, output and exit code out. No cluster runs; where
+//! a controller is needed, one answers from a script.
+
+mod support;
+
+use sluice_proto::v1;
+use std::process::Stdio;
+use support::{Bench, Fake, os, ran, refusal, serve, variable};
+
+#[test]
+fn every_command_tells_its_version_without_a_cluster() {
+    let bench = Bench::new();
+    for name in ["sbatch", "srun", "salloc", "scancel"] {
+        for word in ["-V", "--version", "--vers"] {
+            let ran = bench.run(name, &[word]);
+            assert_eq!((ran.stdout.as_str(), ran.code), ("slurm 26.05.0\n", Some(0)), "{name} {word}");
+        }
+    }
+    assert!(bench.run("sluice", &["--version"]).stdout.starts_with("sluice "));
+}
+
+#[test]
+fn mistakes_in_the_words_end_with_255_and_the_c_librarys_message() {
+    let bench = Bench::new();
+    let ran = bench.run("sbatch", &["--foo"]);
+    assert_eq!(ran.stderr, "sbatch: unrecognized option '--foo'\nTry \"sbatch --help\" for more information\n");
+    assert_eq!(ran.code, Some(255));
+    assert_eq!(bench.run("srun", &["--hold=3", "x"]).code, Some(255));
+    let ran = bench.run("scancel", &["-Z"]);
+    assert_eq!(ran.stderr.lines().next(), Some("scancel: invalid option -- 'Z'"));
+}
+
+#[test]
+fn scripts_that_are_none_are_refused_in_slurms_words() {
+    let bench = Bench::new();
+    for (text, first) in [
+        (&b"#!/bin/sh\r\necho\r\n"[..], "sbatch: error: Batch script contains DOS line breaks (\\r\\n)"),
+        (b"#!/bin/sh\necho \0\n", "sbatch: error: The Slurm controller does not allow scripts that"),
+        (b"", "sbatch: error: Batch script is empty!"),
+        (b"echo hi\n", "sbatch: error: This does not look like a batch script.  The first"),
+    ] {
+        let file = bench.write("job.sh", text);
+        for ran in [bench.run("sbatch", &[&file]), bench.run_with_input("sbatch", &[], text)] {
+            assert_eq!((ran.stderr.lines().next(), ran.code), (Some(first), Some(1)));
+        }
+    }
+    let ran = bench.run("sbatch", &["/nonexistent"]);
+    assert_eq!(ran.stderr, "sbatch: error: Unable to open file /nonexistent\n");
+    let ran = bench.run("sbatch", &["--wrap", "true", "x.sh"]);
+    assert_eq!(ran.stderr, "sbatch: error: Script arguments not permitted with --wrap option\n");
+    let file = bench.write("stray.sh", b"#!/bin/sh\n#SBATCH -n 2 stray\n");
+    let ran = bench.run("sbatch", &[&file]);
+    assert_eq!(ran.stderr, "sbatch: error: Invalid directive found in batch script: stray\n");
+    assert_eq!(ran.code, Some(255));
+}
+
+#[test]
+fn a_controller_that_is_away_is_told_in_slurms_words() {
+    let bench = Bench::new();
+    for (name, words, context) in [
+        ("sbatch", &["--wrap", "true"][..], "Batch job submission failed: "),
+        ("srun", &["true"], "Unable to allocate resources: "),
+        ("salloc", &["true"], "Job submit/allocate failed: "),
+    ] {
+        let ran = bench.run(name, words);
+        let line = format!("{name}: error: {context}Unable to contact slurm controller (connect failure)");
+        assert_eq!(ran.stderr.lines().last(), Some(line.as_str()));
+        assert_eq!(ran.code, Some(1));
+    }
+    let mut command = bench.command("sbatch");
+    let ran = ran(command.env("SLURM_EXIT_ERROR", "42").args(["--wrap", "true"]).output().unwrap());
+    assert_eq!(ran.code, Some(42), "SLURM_EXIT_ERROR replaces the exit code");
+}
+
+#[test]
+fn a_command_without_a_configuration_says_where_it_looked() {
+    let bench = Bench::new();
+    let mut command = bench.command("sbatch");
+    let ran = ran(command.env("SLUICE_CONF", "/nonexistent/client.toml").args(["--wrap", "true"]).output().unwrap());
+    assert!(ran.stderr.contains("/nonexistent/client.toml"), "{}", ran.stderr);
+    assert_eq!(ran.code, Some(1));
+}
+
+#[test]
+fn sbatch_prints_the_jobs_number_in_both_forms() {
+    let bench = Bench::new();
+    let _served = serve(&bench.socket(), Fake::default());
+    assert_eq!(bench.run("sbatch", &["--wrap", "true"]).stdout, "Submitted batch job 7\n");
+    assert_eq!(bench.run("sbatch", &["--parsable", "--wrap", "true"]).stdout, "7\n");
+    assert_eq!(bench.run("sbatch", &["--parsable", "-M", "bench", "--wrap", "true"]).stdout, "7;bench\n");
+    assert_eq!(bench.run("sbatch", &["-Q", "--wrap", "true"]).stdout, "");
+    assert_eq!(bench.run_with_input("sbatch", &[], b"#!/bin/sh\n").stdout, "Submitted batch job 7\n");
+}
+
+#[test]
+fn what_is_submitted_is_what_was_said() {
+    let bench = Bench::new();
+    let served = serve(&bench.socket(), Fake::default());
+    let script = b"#!/bin/sh\n#SBATCH -J \"a b\" -n3\n#SBATCH --mem=1G\necho\n";
+    let file = bench.write("job.sh", script);
+    let long = "x".repeat(100_000);
+    let mut command = bench.command("sbatch");
+    command.args(["-n", "4", "-o", "out.%j", &file, "--foo", &long]).arg(os(b"\xff\xfe"));
+    command.env("SBATCH_ACCOUNT", "env").env("ODD", os(b"a\xffb")).env("SLURM_JOB_ID", "3").env("SLURM_NTASKS", "9");
+    let ran = ran(command.output().unwrap());
+    assert_eq!(ran.stdout, "Submitted batch job 7\n", "{}", ran.stderr);
+    let seen = served.fake.submitted.lock().unwrap();
+    let request = &seen[0];
+    let spec = request.spec.as_ref().unwrap();
+    assert_eq!(request.script.as_ref(), script);
+    assert_eq!(spec.name.as_ref(), b"a b");
+    assert_eq!(spec.account.as_deref(), Some("env"));
+    assert_eq!(spec.request.as_ref().unwrap().ntasks, Some(4));
+    assert_eq!(spec.args.len(), 3, "options after the script are the script's");
+    assert_eq!(
+        (spec.args[0].as_ref(), spec.args[1].len(), spec.args[2].as_ref()),
+        (&b"--foo"[..], 100_000, &b"\xff\xfe"[..])
+    );
+    assert_eq!(spec.work_dir.as_ref(), bench.path("").canonicalize().unwrap().as_os_str().as_encoded_bytes());
+    assert!(spec.limits.iter().any(|l| l.name == "NOFILE"));
+    let environment = &request.environment;
+    assert_eq!(variable(environment, "ODD"), Some(b"a\xffb".to_vec()), "bytes that are not UTF-8 pass");
+    assert_eq!(variable(environment, "SLURM_JOB_ID"), None, "the outer job does not show through");
+    assert_eq!(variable(environment, "SLURM_NTASKS"), None);
+    assert!(variable(environment, "SLURM_SUBMIT_DIR").is_some());
+}
+
+#[test]
+fn a_refusal_is_printed_with_its_detail_before_the_line_that_scripts_match() {
+    let bench = Bench::new();
+    let submit = Box::new(|_| Err(refusal(3, "Invalid partition name specified", "invalid partition specified: nope")));
+    let _served = serve(&bench.socket(), Fake { submit, ..Fake::default() });
+    let ran = bench.run("sbatch", &["-p", "nope", "--wrap", "true"]);
+    assert_eq!(
+        ran.stderr,
+        "sbatch: error: invalid partition specified: nope\n\
+         sbatch: error: Batch job submission failed: Invalid partition name specified\n"
+    );
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
+}
+
+#[test]
+fn a_submission_survives_a_controller_that_comes_back() {
+    let bench = Bench::new();
+    let mut command = bench.command("sbatch");
+    command.env("SLUICE_CONNECT_TIMEOUT", "60").args(["--wrap", "true"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // It has found nobody by now, or finds this one at once: either way it must get through.
+    let _served = serve(&bench.socket(), Fake::default());
+    assert_eq!(ran(child.wait_with_output().unwrap()).stdout, "Submitted batch job 7\n");
+}
+
+#[test]
+fn test_only_tells_when_and_where() {
+    let bench = Bench::new();
+    let reply = v1::TestOnlyReply {
+        job: 12,
+        start: 1_796_032_784_000,
+        cpus: 2,
+        nodes: vec!["node1".into(), "node2".into()],
+        partition: "main".into(),
+    };
+    let test_only = Box::new(move |_| Ok(reply.clone()));
+    let _served = serve(&bench.socket(), Fake { test_only, ..Fake::default() });
+    let ran = bench.run("sbatch", &["--test-only", "--wrap", "true"]);
+    assert_eq!(
+        ran.stderr,
+        "sbatch: Job 12 to start at 2026-11-30T09:59:44 using 2 processors on nodes node[1-2] in partition main\n"
+    );
+    assert_eq!(ran.code, Some(0));
+}
+
+#[test]
+fn wait_exits_as_the_job_did() {
+    for (state, code, signal, expected) in
+        [("COMPLETED", 0, 0, 0), ("FAILED", 3, 0, 3), ("FAILED", 0, 9, 1), ("CANCELLED", 0, 0, 1)]
+    {
+        let bench = Bench::new();
+        let record = |state: &str| v1::JobRecord { id: 7, state: state.to_owned(), ..Default::default() };
+        let exit = Some(v1::ExitStatus { code, signal });
+        let ended = v1::JobRecord { outcome: Some(v1::Outcome { exit, ..Default::default() }), ..record(state) };
+        let watch = vec![record("PENDING"), record("RUNNING"), ended];
+        let _served = serve(&bench.socket(), Fake { watch, ..Fake::default() });
+        assert_eq!(bench.run("sbatch", &["--wait", "--wrap", "true"]).code, Some(expected), "{state} {code}:{signal}");
+    }
+}
+
+#[test]
+fn an_allocation_that_is_cancelled_while_it_waits_is_told_of() {
+    let bench = Bench::new();
+    let record = |state: &str| v1::JobRecord { id: 7, state: state.to_owned(), ..Default::default() };
+    let watch = vec![record("PENDING"), record("CANCELLED")];
+    let _served = serve(&bench.socket(), Fake { watch, ..Fake::default() });
+    let ran = bench.run("srun", &["true"]);
+    assert!(ran.stderr.contains("srun: Job allocation 7 has been revoked\n"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.ends_with("srun: error: Unable to allocate resources: Job/step already completing or completed\n")
+    );
+    assert_eq!(ran.code, Some(1));
+}
+
+#[test]
+fn scancel_is_silent_about_what_has_ended_unless_asked() {
+    let bench = Bench::new();
+    let control = Box::new(|_| Err(refusal(1, "Invalid job id specified", "")));
+    let _served = serve(&bench.socket(), Fake { control, ..Fake::default() });
+    let silent = bench.run("scancel", &["99999"]);
+    assert_eq!((silent.stderr.as_str(), silent.code), ("", Some(0)));
+    let verbose = bench.run("scancel", &["-v", "99999"]);
+    assert_eq!(
+        verbose.stderr,
+        "scancel: Terminating job 99999\n\
+         scancel: error: Kill job error on job id 99999: Invalid job id specified\n"
+    );
+    assert_eq!(verbose.code, Some(0));
+    let signal = bench.run("scancel", &["99999", "--signal", "USR1"]);
+    assert_eq!(signal.stderr, "scancel: error: Kill job error on job id 99999: Invalid job id specified\n");
+    assert_eq!(signal.code, Some(1));
+    assert_eq!(bench.run("scancel", &["abc"]).stderr, "scancel: error: Invalid job id abc\n");
+}
+
+#[test]
+fn scancel_asks_before_each_job_and_takes_no_for_an_answer() {
+    let bench = Bench::new();
+    let job = |id, name: &str| v1::JobRecord {
+        id,
+        name: name.as_bytes().to_vec().into(),
+        partition: "debug".into(),
+        state: "RUNNING".into(),
+        ..Default::default()
+    };
+    let jobs = vec![job(5, "aa"), job(6, "bb")];
+    let served = serve(&bench.socket(), Fake { list_jobs: Box::new(move |_| Ok(jobs.clone())), ..Fake::default() });
+    let ran = bench.run_with_input("scancel", &["-i", "--user", "root"], b"n\ny\n");
+    assert_eq!(
+        ran.stdout,
+        "Cancel job_id=5 name=aa partition=debug [y/n]? Cancel job_id=6 name=bb partition=debug [y/n]? "
+    );
+    let controlled = served.fake.controlled.lock().unwrap();
+    let cancelled: Vec<u32> = controlled
+        .iter()
+        .filter_map(|c| match &c.action {
+            Some(v1::control_request::Action::Cancel(cancel)) => cancel.target.as_ref().map(|t| t.job),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(cancelled, [6]);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let bench = Bench::new();
+    let mut child = bench.command("sluice").arg("compat").stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn commands_of_later_releases_say_so_by_name() {
+    let bench = Bench::new();
+    let ran = bench.run("sacctmgr", &["show", "assoc"]);
+    assert!(ran.stderr.starts_with("sacctmgr: error: sacctmgr is not available"), "{}", ran.stderr);
+    assert_eq!(ran.code, Some(1));
+}
+
+#[test]
+fn a_configuration_is_checked_without_a_cluster() {
+    let bench = Bench::new();
+    let good = "cluster_name = \"c\"\n[[node]]\nname = \"n1\"\ncpus = 2\nmemory_mb = 1000\n\
+                [[partition]]\nname = \"main\"\nnodes = \"n1\"\n";
+    let file = bench.write("good.toml", good.as_bytes());
+    let ran = bench.run("sluice", &["config", "check", &file]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let file = bench.write("bad.toml", format!("{good}colour = \"red\"\n").as_bytes());
+    let ran = bench.run("sluice", &["config", "check", &file]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("bad.toml:9:") && ran.stderr.contains("colour"), "{}", ran.stderr);
+}
+
+#[test]
+fn completion_scripts_are_shell() {
+    let bench = Bench::new();
+    let script = bench.run("sluice", &["completion", "bash"]).stdout;
+    let file = bench.write("completion.bash", script.as_bytes());
+    let checked = std::process::Command::new("bash").args(["-n", &file]).status().unwrap();
+    assert!(checked.success());
+    assert!(script.contains("--cpus-per-task="));
+}
