@@ -14,7 +14,7 @@ pub struct Account {
     pub shell: std::path::PathBuf,
 }
 
-/// Looks `name` up. The error says what differs; it is the node's or the site's fault, never the job's.
+/// Looks `name` up. The error says what differs.
 pub fn lookup(name: &str, uid: u32, gid: u32) -> Result<Account, String> {
     let user = User::from_name(name)
         .map_err(|e| format!("user {name} can't be looked up on this node: {e}"))?

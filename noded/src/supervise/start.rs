@@ -32,12 +32,15 @@ pub struct Setup {
 /// User, cgroup, script and environment, in this order.
 pub fn prepare(spec: &SupervisorSpec, dir: &Path) -> Result<Setup, Failure> {
     let node = |text: String| Failure { text, code: 1, node: true };
+    // A user that this node knows otherwise is no fault of the node's hardware: taking nodes out of service for it would
+    // let one user take them all.
+    let job = |text: String| Failure { text, code: 1, node: false };
     let account = if spec.switch_user {
-        Some(account::lookup(&spec.user, spec.uid, spec.gid).map_err(node)?)
+        Some(account::lookup(&spec.user, spec.uid, spec.gid).map_err(job)?)
     } else {
         let me = nix::unistd::geteuid().as_raw();
         if spec.uid != me {
-            return Err(node(format!(
+            return Err(job(format!(
                 "this node daemon runs as uid {me} and can't become user {}({})",
                 spec.user, spec.uid
             )));
@@ -70,7 +73,7 @@ pub fn prepare(spec: &SupervisorSpec, dir: &Path) -> Result<Setup, Failure> {
         let who = match &account {
             Some(account) => account,
             None => {
-                own = account::lookup(&spec.user, spec.uid, spec.gid).map_err(node)?;
+                own = account::lookup(&spec.user, spec.uid, spec.gid).map_err(job)?;
                 &own
             }
         };
