@@ -75,6 +75,14 @@ systemctl enable sluice-ctld
 sync
 '''
 
+# A job that goes on until it is told to end.
+JOB = '''#!/bin/sh
+echo $$
+while [ ! -e /tmp/go ]; do sleep 0.5; done
+echo done
+exit 3
+'''
+
 # One worker of the load. What is told on the port was acknowledged before. S: submitted, C: comment set, X: cancelled.
 LOAD = r'''#!/bin/bash
 W=$1 P=/dev/virtio-ports/sluice.acks
@@ -121,11 +129,10 @@ def systemd(run):
     g = guest(run); start(g, 'sluice-ctld', 'sluice-noded'); say('both units are active')
     assert g.must('systemctl show -p User --value sluice-ctld') == 'sluice'
     g.until('the node joins', 'sinfo -h -o %t', lambda out: out == 'idle')
-    vmlab_job = 'cd /tmp && sbatch --parsable -o /tmp/out-%j --wrap "echo begun; while [ ! -e /tmp/go ]; do sleep 0.2; done; echo done; exit 3"'
-    job = g.must(f'runuser -u ada -- sh -c \'{vmlab_job}\''); say('job', job)
-    g.until('the job runs', f'cat /tmp/out-{job}', lambda out: out == 'begun')
-    pid = g.must("pgrep -u ada -f 'while . ! -e /tmp/go' | head -1")
-    unit = g.must(f'cat /proc/{pid}/cgroup'); say('its cgroup:', unit); assert '/sluice.slice/sluice-noded.service' in unit, unit
+    rc, job, err = g.run('cat >/tmp/job.sh && cd /tmp && runuser -u ada -- sbatch --parsable -o /tmp/out-%j job.sh', stdin=JOB.encode(), timeout=PATIENCE); job = job.strip()
+    assert rc == 0, err; say('job', job)
+    pid = g.until('the job runs', f'cat /tmp/out-{job}', lambda out: out.isdigit())
+    unit = g.must(f'cat /proc/{pid}/cgroup'); say('its cgroup:', unit); assert unit.startswith('0::/sluice.slice/sluice-jobs.service/sluice-n1'), unit
     alive = f'kill -0 {pid}'
     def same(after):
         g.must(alive)
