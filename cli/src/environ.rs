@@ -136,10 +136,9 @@ pub fn output_variables(settings: &Settings) -> Vec<(&'static str, String)> {
 }
 
 /// Sets what each submitting command tells the job about where it came from.
-pub fn add_submission(block: &mut Vec<u8>, cwd: &[u8], host: &str, umask: u32) {
+pub fn add_submission(block: &mut Vec<u8>, cwd: &[u8], host: &str) {
     env_block::set(block, b"SLURM_SUBMIT_DIR", cwd);
     env_block::set(block, b"SLURM_SUBMIT_HOST", host.as_bytes());
-    env_block::set(block, b"SLURM_UMASK", format!("{umask:04o}").as_bytes());
     env_block::set(block, b"SLURM_PRIO_PROCESS", b"0");
 }
 

@@ -5,6 +5,7 @@
 //! It must not talk to anyone: no network, nothing printed.
 
 mod client;
+mod gpus;
 mod job;
 mod resources;
 mod show;
@@ -163,7 +164,7 @@ impl Settings {
 
     /// Brings together what options say jointly. Call once, after the last `apply`.
     pub fn finish(&mut self) -> Result<(), BadValue> {
-        self.job.request.gres = self.gres.values().flatten().cloned().collect();
+        self.job.request.gres = self.joined_gres()?;
         if self.client.verbose > 0 && self.client.quiet {
             return Err(BadValue::line(1, "don't specify both --verbose (-v) and --quiet (-Q)".to_owned()));
         }

@@ -137,7 +137,7 @@ fn environment(settings: &mut Settings, here: &Here) -> Result<Vec<u8>, BadValue
         };
         block = environ::export(&block, export, Submitter::Sbatch);
     }
-    environ::add_submission(&mut block, here.cwd.as_bytes(), &here.host, here.umask);
+    environ::add_submission(&mut block, here.cwd.as_bytes(), &here.host);
     for (name, value) in environ::output_variables(settings) {
         env_block::set(&mut block, name.as_bytes(), value.as_bytes());
     }

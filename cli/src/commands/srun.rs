@@ -366,7 +366,7 @@ fn environment(plan: &Plan, own: Option<&v1::JobCredentialBody>) -> Vec<u8> {
         block = environ::export(&block, export, Submitter::Srun);
     }
     if own.is_some() {
-        environ::add_submission(&mut block, plan.here.cwd.as_bytes(), &plan.here.host, settings.job.umask);
+        environ::add_submission(&mut block, plan.here.cwd.as_bytes(), &plan.here.host);
         env_block::set(&mut block, b"SLURM_JOB_NAME", settings.job.name.as_bytes());
     } else if env_block::get(&block, b"SLURM_JOB_NAME").is_none() {
         env_block::set(&mut block, b"SLURM_JOB_NAME", settings.job.name.as_bytes());
