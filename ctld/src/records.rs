@@ -160,7 +160,9 @@ fn add_detail(record: &mut v1::JobRecord, job: &Job, state: &State, remarks: &Re
     record.dependency_failed = job.dependency_failed;
     record.comment = job.comment.as_ref().map(|c| bytes::Bytes::copy_from_slice(c.as_bytes()));
     record.admin_comment = job.admin_comment.clone();
-    record.system_comment = job.system_comment.clone();
+    // What ended it (a directory, file or interpreter by name), where a user looks for it.
+    let why = || job.outcome().and_then(|o| o.detail.clone());
+    record.system_comment = job.system_comment.clone().or_else(why);
     record.requeue = job.requeue;
     record.not_before = job.not_before.map(|t| t.0);
     record.last_sched_eval = remarks.at.map(|t| t.0);
