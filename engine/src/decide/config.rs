@@ -7,7 +7,7 @@ use crate::event::Event;
 use crate::job::Phase;
 use crate::reject::Reject;
 use sluice_model::config::ClusterConfig;
-use sluice_model::{JobId, TimeLimit};
+use sluice_model::{JobId, NodeSpec, TimeLimit};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -37,6 +37,9 @@ fn check_removals(cx: &Cx, config: &ClusterConfig) -> Result<(), Reject> {
             });
         }
     }
+    for spec in &config.nodes {
+        check_shrinking(cx, spec)?;
+    }
     let partitions: BTreeSet<_> = config.partitions.iter().map(|p| p.name.as_str()).collect();
     let gone: Vec<&String> = cx.partitions.keys().filter(|p| !partitions.contains(p.as_str())).collect();
     if gone.is_empty() {
@@ -58,6 +61,32 @@ fn check_removals(cx: &Cx, config: &ClusterConfig) -> Result<(), Reject> {
         }
     }
     Ok(())
+}
+
+/// Hardware that jobs hold can't be declared away.
+fn check_shrinking(cx: &Cx, spec: &NodeSpec) -> Result<(), Reject> {
+    let Some(node) = cx.nodes.get(&spec.name).filter(|n| !n.jobs.is_empty() && *n.spec != *spec) else { return Ok(()) };
+    let held = || node.jobs.iter().filter_map(|id| cx.jobs.get(id)?.run()?.allocation.on(&spec.name));
+    let cpus = held().filter_map(|part| part.cpus.last()).max();
+    let memory: u64 = held().map(|part| part.memory_mb).sum();
+    let gres = held().flat_map(|part| &part.gres).find(|g| {
+        let total: u64 = spec.gres.iter().filter(|s| s.name == g.name).map(|s| s.count).sum();
+        g.indices.last().is_some_and(|i| u64::from(i) >= total)
+    });
+    let (what, value) = if cpus.is_some_and(|c| c >= spec.cpus) {
+        ("cpus", spec.cpus.to_string())
+    } else if memory > spec.memory_mb {
+        ("memory_mb", spec.memory_mb.to_string())
+    } else if let Some(g) = gres {
+        ("gres", format!("less {}", g.name))
+    } else {
+        return Ok(());
+    };
+    Err(Reject::InvalidValue {
+        key: format!("node {}: {what}", spec.name),
+        value,
+        allowed: format!("no less than is in use there by {}", jobs_in_words(node.jobs.iter())),
+    })
 }
 
 fn jobs_in_words<'a>(ids: impl ExactSizeIterator<Item = &'a JobId>) -> String {

@@ -93,6 +93,22 @@ fn a_configuration_that_takes_a_busy_node_or_a_used_partition_is_refused_whole()
 }
 
 #[test]
+fn hardware_in_use_can_not_be_declared_away() {
+    let mut w = World::new();
+    w.submit(cores(3));
+    w.schedule();
+    let smaller = |cpus: u32, memory: u64| {
+        let mut c = config();
+        c.nodes[0].cpus = cpus;
+        c.nodes[0].memory_mb = memory;
+        Command::Configure { config: Arc::new(c) }
+    };
+    assert!(matches!(w.try_command(smaller(2, 4000)), Err(Reject::InvalidValue { .. })));
+    assert!(matches!(w.try_command(smaller(4, 99)), Err(Reject::InvalidValue { .. })));
+    w.ok(smaller(3, 100));
+}
+
+#[test]
 fn the_same_configuration_again_changes_nothing() {
     let mut w = World::new();
     let change = Box::new(PartitionChange { state: Some(PartitionState::Down), ..PartitionChange::default() });

@@ -1,6 +1,7 @@
 //! Scenarios: a cluster, what happens to it, what must follow.
 
 mod arrays;
+mod conservation;
 mod control;
 mod dependencies;
 mod ends;

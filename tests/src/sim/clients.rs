@@ -7,14 +7,18 @@ use sluice_engine::command::{
 };
 use sluice_engine::job::Phase;
 use sluice_engine::{Reject, State, query};
+use sluice_model::config::ClusterConfig;
 use sluice_model::index_set::IndexSet;
 use sluice_model::partition::PartitionState;
 use sluice_model::state::ExitStatus;
 use sluice_model::{JobId, JobState, NodeName, Reason, Time, TimeLimit};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 #[derive(Default)]
 pub struct Clients {
+    /// As the cluster was set up; changes of it are tried, and in the end it holds again.
+    pub config: Option<Arc<ClusterConfig>>,
     /// Acknowledged submissions.
     pub submitted: Vec<JobId>,
     /// Jobs of which somebody was told that they are cancelled, and that nobody requeued since.
@@ -40,7 +44,7 @@ impl Clients {
             Some(array) => JobTarget::Job(array),
             None => JobTarget::Job(job),
         };
-        Some(match rng.below(14) {
+        Some(match rng.below(15) {
             0..=3 => Command::Cancel { caller: somebody, target },
             4 => Command::Hold { caller: operator_or(rng, somebody), target, user_hold: rng.percent(20) },
             5 => Command::Release { caller: operator_or(rng, somebody), target },
@@ -52,6 +56,7 @@ impl Clients {
                 update(rng, now, caller, target)
             }
             11 => node_change(rng, seen)?,
+            13 => Command::Configure { config: reconfigured(rng, self.config.as_deref()?) },
             12 => Command::Signal {
                 caller: somebody,
                 target,
@@ -102,8 +107,9 @@ impl Clients {
     }
 
     /// What operators do so that everything can end: open, resume, release; and end what never will.
-    pub fn tidy(seen: &State, now: Time) -> Vec<Command> {
+    pub fn tidy(&self, seen: &State, now: Time) -> Vec<Command> {
         let mut commands = Vec::new();
+        commands.extend(self.config.clone().map(|config| Command::Configure { config }));
         // Accepted, but beyond what its partitions give: as in Slurm it would wait for a change of the limits for ever.
         let plan = sluice_sched::plan(&query::scheduler_input(seen, now));
         for (job, reason) in plan.reasons {
@@ -191,6 +197,17 @@ fn update(rng: &mut Rng, now: Time, caller: Caller, target: JobTarget) -> Comman
         _ => change.comment = Some("changed".into()),
     }
     Command::UpdateJob { caller, target, change: Box::new(change) }
+}
+
+/// Another grace period, and a node of another size: refused when that size is in use.
+fn reconfigured(rng: &mut Rng, base: &ClusterConfig) -> Arc<ClusterConfig> {
+    let mut config = base.clone();
+    config.timing.kill_wait_secs = rng.between(0, 8) as u32;
+    let at = rng.below(config.nodes.len() as u64) as usize;
+    if rng.percent(50) {
+        config.nodes[at].cpus = rng.between(1, i64::from(config.nodes[at].cpus)) as u32;
+    }
+    Arc::new(config)
 }
 
 fn operator_or(rng: &mut Rng, caller: Caller) -> Caller {

@@ -112,7 +112,9 @@ pub fn run(seed: u64) -> Report {
         tick_at: None,
         submissions_left,
     };
-    world.command(Command::Configure { config: Arc::new(config) }, Waiting::Nobody);
+    let config = Arc::new(config);
+    world.clients.config = Some(Arc::clone(&config));
+    world.command(Command::Configure { config }, Waiting::Nobody);
     for node in 0..world.nodes.len() {
         world.later(100, Happening::Connect { node });
     }
@@ -315,7 +317,11 @@ impl World {
     }
 
     fn delay(&mut self) -> i64 {
-        if self.rng.percent(5) { self.rng.between(100, 5_000) } else { self.rng.between(1, 30) }
+        match self.rng.below(100) {
+            0..=1 => self.rng.between(5_000, 40_000),
+            2..=5 => self.rng.between(100, 5_000),
+            _ => self.rng.between(1, 30),
+        }
     }
 
     fn send(&mut self, node: usize, link: u64, order: Order) {
@@ -458,7 +464,7 @@ impl World {
                 self.command(command, Waiting::Client);
             }
         } else {
-            for command in Clients::tidy(&seen, self.now) {
+            for command in self.clients.tidy(&seen, self.now) {
                 self.command(command, Waiting::Client);
             }
         }
