@@ -62,9 +62,6 @@ pub fn spec(site: &Site, launch: &LaunchJob, job: &VerifiedJob) -> Result<Superv
             v.set(name, &body.user);
         }
     }
-    if let Some(path) = env::path(site, &submitted) {
-        v.set_bytes("PATH", &path);
-    }
 
     let array = body.array_job.zip(body.array_index);
     let context = FilenameContext {
@@ -111,6 +108,7 @@ pub fn spec(site: &Site, launch: &LaunchJob, job: &VerifiedJob) -> Result<Superv
         script: launch.script.clone(),
         environment: submitted.into(),
         get_user_env: spec.get_user_env,
+        path_prefix: site.path_prefix.clone().unwrap_or_default().into(),
         ..SupervisorSpec::default()
     })
 }

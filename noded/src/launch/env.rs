@@ -202,16 +202,6 @@ pub fn gpu_indices(node: &NodeAlloc) -> Vec<u32> {
     all
 }
 
-/// The submitted PATH with the cluster's own commands first.
-pub fn path(site: &Site, submitted: &[u8]) -> Option<Vec<u8>> {
-    let prefix = site.path_prefix.as_ref()?;
-    let path = sluice_model::env_block::get(submitted, b"PATH").unwrap_or(b"/usr/local/bin:/usr/bin:/bin");
-    if path.split(|b| *b == b':').next() == Some(prefix) {
-        return None;
-    }
-    Some([prefix, &b":"[..], path].concat())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -229,13 +219,5 @@ mod tests {
         v.set("SLURM_JOB_ACCOUNT", "");
         v.set("SLURM_LOCALID", 0);
         assert_eq!(v.block(), b"SLURM_LOCALID=0\0");
-    }
-
-    #[test]
-    fn the_prefix_comes_first_on_path_once() {
-        let site = Site { path_prefix: Some(b"/c/bin".to_vec()), ..Site::default() };
-        assert_eq!(path(&site, b"PATH=/bin\0").unwrap(), b"/c/bin:/bin");
-        assert_eq!(path(&site, b"PATH=/c/bin:/bin\0"), None);
-        assert_eq!(path(&Site::default(), b"PATH=/bin\0"), None);
     }
 }

@@ -89,6 +89,7 @@ pub fn spec(site: &Site, launch: &StepLaunch, grant: &VerifiedGrant, srun: &str)
         pty_rows: launch.pty_rows,
         pty_cols: launch.pty_cols,
         environment: environment.into(),
+        path_prefix: site.path_prefix.clone().unwrap_or_default().into(),
         ..SupervisorSpec::default()
     })
 }
@@ -160,9 +161,6 @@ fn step_env(
     // program's name, which srun sets).
     if let Some(name) = sluice_model::env_block::get(&launch.environment, b"SLURM_JOB_NAME") {
         v.set_bytes("SLURM_JOB_NAME", name);
-    }
-    if let Some(path) = env::path(site, &launch.environment) {
-        v.set_bytes("PATH", &path);
     }
     Ok(v.block())
 }

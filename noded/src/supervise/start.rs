@@ -85,6 +85,7 @@ pub fn prepare(spec: &SupervisorSpec, dir: &Path) -> Result<Setup, Failure> {
         login.iter().for_each(|e| environment.set(e));
     }
     environment.lay_over(&spec.environment);
+    environment.prefix_path(&spec.path_prefix);
     Ok(Setup { account, cgroup, environment, script })
 }
 
@@ -115,6 +116,16 @@ impl Environment {
     /// A block of `NAME=value NUL`.
     fn lay_over(&mut self, block: &[u8]) {
         block.split(|b| *b == 0).for_each(|e| self.set(e));
+    }
+    /// Puts a folder first on PATH, once.
+    fn prefix_path(&mut self, folder: &[u8]) {
+        if folder.is_empty() {
+            return;
+        }
+        let path = self.values.entry(b"PATH".to_vec()).or_insert_with(|| b"/usr/local/bin:/usr/bin:/bin".to_vec());
+        if path.split(|b| *b == b':').next() != Some(folder) {
+            *path = [folder, b":", path].concat();
+        }
     }
     fn to_c(&self) -> Vec<CString> {
         self.values.iter().filter_map(|(n, v)| CString::new([n, &b"="[..], v].concat()).ok()).collect()
@@ -294,6 +305,19 @@ mod tests {
         environment.lay_over(b"A=2\0");
         let c: Vec<Vec<u8>> = environment.to_c().into_iter().map(CString::into_bytes).collect();
         assert_eq!(c, [b"A=2".to_vec(), b"B=\xff".to_vec()]);
+    }
+
+    #[test]
+    fn the_prefix_comes_first_on_path_once() {
+        let mut environment = Environment::default();
+        environment.lay_over(b"PATH=/bin\0");
+        for _ in 0..2 {
+            environment.prefix_path(b"/c/bin");
+            assert_eq!(environment.values[&b"PATH"[..]], b"/c/bin:/bin");
+        }
+        let mut none = Environment::default();
+        none.prefix_path(b"/c/bin");
+        assert_eq!(none.values[&b"PATH"[..]], b"/c/bin:/usr/local/bin:/usr/bin:/bin");
     }
 
     #[test]
