@@ -14,6 +14,7 @@
 mod checks;
 mod clients;
 mod controller;
+mod faults;
 mod load;
 mod node;
 mod rng;

@@ -3,7 +3,7 @@
 use super::checks::Checks;
 use super::clients::Clients;
 use super::controller::{Controller, Left, Waiting, replay};
-use super::load::{Behaviour, NODE_TIMEOUT_SECS, config};
+use super::load::{Behaviour, config};
 use super::node::{Attempt, Motion, Node, Order, Word};
 use super::rng::Rng;
 use sluice_engine::command::PlannedStart;
@@ -13,7 +13,7 @@ use sluice_model::node::NodeReport;
 use sluice_model::state::ExitStatus;
 use sluice_model::step::{StepRecord, Usage};
 use sluice_model::{JobId, JobState, NodeName, StepId, StepKey, Time};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Faults and people's whims end here; what is left must come to its end.
@@ -38,7 +38,7 @@ pub struct Report {
     pub trace: Vec<String>,
 }
 
-enum Happening {
+pub(super) enum Happening {
     ToNode {
         node: usize,
         link: u64,
@@ -75,20 +75,20 @@ enum Happening {
     CheckLinks,
 }
 
-struct World {
-    rng: Rng,
-    now: Time,
-    queue: BTreeMap<(Time, u64), Happening>,
-    serial: u64,
-    controller: Controller,
-    nodes: Vec<Node>,
-    clients: Clients,
-    checks: Checks,
-    report: Report,
-    flush_due: bool,
-    schedule_due: bool,
-    tick_at: Option<Time>,
-    submissions_left: u32,
+pub(super) struct World {
+    pub(super) rng: Rng,
+    pub(super) now: Time,
+    pub(super) queue: BTreeMap<(Time, u64), Happening>,
+    pub(super) serial: u64,
+    pub(super) controller: Controller,
+    pub(super) nodes: Vec<Node>,
+    pub(super) clients: Clients,
+    pub(super) checks: Checks,
+    pub(super) report: Report,
+    pub(super) flush_due: bool,
+    pub(super) schedule_due: bool,
+    pub(super) tick_at: Option<Time>,
+    pub(super) submissions_left: u32,
 }
 
 /// Runs one simulation to its end or to its first violation.
@@ -124,7 +124,7 @@ pub fn run(seed: u64) -> Report {
 }
 
 impl World {
-    fn later(&mut self, ms: i64, what: Happening) {
+    pub(super) fn later(&mut self, ms: i64, what: Happening) {
         self.serial += 1;
         self.queue.insert((Time(self.now.0 + ms.max(0)), self.serial), what);
     }
@@ -156,11 +156,11 @@ impl World {
         self.report
     }
 
-    fn chaos(&self) -> bool {
+    pub(super) fn chaos(&self) -> bool {
         self.now.0 < Time::from_secs(1_000_000).0 + CHAOS_MS
     }
 
-    fn command(&mut self, command: Command, waiting: Waiting) {
+    pub(super) fn command(&mut self, command: Command, waiting: Waiting) {
         let now = self.now;
         self.checks.note(|| format!("{} {command:?}", now.0 - 1_000_000_000));
         self.controller.command(self.now, command, waiting, &mut self.checks);
@@ -173,7 +173,7 @@ impl World {
     }
 
     /// Ticks come when the engine wants them, and once a minute.
-    fn plan_tick(&mut self) {
+    pub(super) fn plan_tick(&mut self) {
         let wanted = query::next_wakeup(&self.controller.state).unwrap_or(Time(i64::MAX));
         let at = wanted.min(Time(self.now.0 + 60_000)).max(self.now);
         if self.tick_at.is_none_or(|t| at < t) {
@@ -473,87 +473,5 @@ impl World {
         }
         let after = self.rng.between(10, if self.chaos() { 8_000 } else { 20_000 });
         self.later(after, Happening::Client);
-    }
-
-    fn fault(&mut self) {
-        if !self.chaos() {
-            return;
-        }
-        let node = self.rng.below(self.nodes.len() as u64) as usize;
-        match self.rng.below(10) {
-            0..=2 => self.crash(),
-            3..=5 => {
-                let away = self.rng.between(0, 10_000);
-                self.cut(node, away);
-            }
-            6 => {
-                let away = i64::from(NODE_TIMEOUT_SECS) * 1000 + self.rng.between(-60_000, 60_000);
-                self.cut(node, away);
-            }
-            7..=8 => {
-                self.report.reboots += 1;
-                self.checks.note(|| format!("node {node} reboots"));
-                let away = self.rng.between(1_000, 60_000);
-                self.cut(node, away);
-                self.nodes[node].reboot();
-            }
-            _ => {}
-        }
-        let after = self.rng.between(1_000, 40_000);
-        self.later(after, Happening::Fault);
-    }
-
-    /// The link breaks with whatever is under way on it.
-    fn cut(&mut self, node: usize, away: i64) {
-        if self.nodes[node].link.take().is_none() {
-            return;
-        }
-        self.report.broken_links += 1;
-        self.nodes[node].away_until = Time(self.now.0 + away);
-        self.later(away + 1, Happening::Connect { node });
-        let name = self.nodes[node].name.clone();
-        self.command(Command::NodeSilent { node: name }, Waiting::Nobody);
-    }
-
-    /// The controller dies and is up again; nodes come back one by one.
-    fn crash(&mut self) {
-        self.report.crashes += 1;
-        let unsure = self.controller.journal.len() - self.controller.durable;
-        let extra = self.rng.below(unsure as u64 + 1) as usize;
-        self.checks.note(|| format!("the controller dies; of {unsure} decisions under way {extra} survive"));
-        self.controller.crash(extra, &mut self.checks);
-        for node in 0..self.nodes.len() {
-            if self.nodes[node].link.take().is_some() {
-                let after = self.rng.between(10, 20_000);
-                self.later(after, Happening::Connect { node });
-            }
-        }
-        self.tick_at = None;
-        self.plan_tick();
-        self.later(15_000, Happening::CheckLinks);
-    }
-
-    /// A node that is connected confirms what it was given to run, sooner or later.
-    fn check_launches(&mut self) {
-        let mut late = Vec::new();
-        for node in self.nodes.iter().filter(|n| n.link.is_some() && n.linked + 60_000 < self.now.0) {
-            for (job, attempt) in query::owed_launches(&self.controller.state, &node.name) {
-                let started = self.controller.state.jobs.get(&job).and_then(|j| j.run()).map(|r| r.started);
-                if started.is_some_and(|t| t.0 + 60_000 < self.now.0) {
-                    late.push(format!("{} never confirmed attempt {attempt} of job {job}", node.name));
-                }
-            }
-        }
-        self.checks.violations.extend(late);
-    }
-
-    fn check_links(&mut self) {
-        let absent: BTreeSet<NodeName> =
-            self.nodes.iter().filter(|n| n.link.is_none()).map(|n| n.name.clone()).collect();
-        for node in absent {
-            if self.controller.state.nodes.get(&node).is_some_and(|n| !n.flags.unknown) {
-                self.command(Command::NodeSilent { node }, Waiting::Nobody);
-            }
-        }
     }
 }
