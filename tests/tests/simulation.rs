@@ -4,7 +4,7 @@ use sluice_tests::sim::{self, Report, Rng};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// As many as a debug build runs in a good half of a minute.
-const SEEDS: u64 = 30;
+const SEEDS: u64 = 24;
 
 fn describe(report: &Report) -> String {
     let tail = report.trace.len().saturating_sub(60);
