@@ -6,7 +6,7 @@ use crate::nodelink::{self, Links, NodeLinkService};
 use crate::owner::{self, Owner, OwnerFigures, wall_clock};
 use crate::rpc::ControllerService;
 use crate::scheduling::{self, SchedulingFigures};
-use crate::store::{FileStore, Store, StoreOptions};
+use crate::store::{FileStore, Opened, Store, StoreError, StoreOptions};
 use crate::view::Published;
 use crate::{config_file, notify, perform};
 use sluice_engine::{Command, Phase};
@@ -49,8 +49,7 @@ pub fn run(options: RunOptions) -> Result<(), Box<dyn Error>> {
 async fn serve(options: RunOptions) -> Result<(), Box<dyn Error>> {
     let begin = std::time::Instant::now();
     let keys = Arc::new(ClusterKeys::load(&crate::keys::dir(&options.state))?);
-    let opened = FileStore::open(&options.state.join("store"), StoreOptions::default())?;
-    let (store, state) = (opened.store, opened.state);
+    let Opened { store, state } = open_store(&options.state.join("store")).await?;
     tracing::info!(
         jobs = state.jobs.len(),
         nodes = state.nodes.len(),
@@ -221,6 +220,25 @@ async fn serve(options: RunOptions) -> Result<(), Box<dyn Error>> {
     // A stale socket is replaced at the next start; removing it is only tidy.
     let _ = std::fs::remove_file(&options.socket);
     Ok(())
+}
+
+/// A controller that was killed a moment ago may still be dying, with its lock: it gets a while to be gone.
+async fn open_store(dir: &std::path::Path) -> Result<Opened, StoreError> {
+    const PATIENCE: Duration = Duration::from_secs(10);
+    let begin = std::time::Instant::now();
+    let mut said = false;
+    loop {
+        match FileStore::open(dir, StoreOptions::default()) {
+            Err(error @ StoreError::Locked { .. }) if begin.elapsed() < PATIENCE => {
+                if !said {
+                    tracing::warn!(%error, "waiting for it to end");
+                    said = true;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            opened => return opened,
+        }
+    }
 }
 
 /// The name under which this host's agent signs: no node's daemon can be mistaken for it, as it has no compute role.
