@@ -132,3 +132,106 @@ fn gpu_request(v: &mut env::Vars, spec: &JobSpec) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sluice_model::env_block;
+    use sluice_proto::v1;
+
+    fn launch() -> (Site, LaunchJob, VerifiedJob) {
+        let node = v1::NodeAlloc {
+            node: "n1".into(),
+            cpus: Some(v1::IndexSet { ranges: vec![v1::IndexRange { first: 0, last: 1, step: 1 }] }),
+            memory_mb: 50,
+            gres: Vec::new(),
+            tasks: 2,
+        };
+        let allocation = v1::Allocation { nodes: vec![node] };
+        let body = v1::JobCredentialBody {
+            job: 11,
+            uid: 1500,
+            gid: 1500,
+            user: "user1".into(),
+            group: "user1".into(),
+            account: "root".into(),
+            qos: "normal".into(),
+            partition: "primary".into(),
+            cluster: "test_cluster".into(),
+            job_name: "wrap".into(),
+            start_time: 1_796_032_798_000,
+            ntasks: 2,
+            cpus_per_task: 1,
+            memory: Some(v1::MemoryRequest { kind: Some(v1::memory_request::Kind::PerNode(50)) }),
+            submit_host: "slurm-host".into(),
+            ..v1::JobCredentialBody::default()
+        };
+        let spec = v1::JobSpec {
+            name: "wrap".into(),
+            batch: true,
+            script_blob: vec![0; 32].into(),
+            environment_blob: vec![0; 32].into(),
+            uid: 1500,
+            gid: 1500,
+            user: "user1".into(),
+            request: Some(v1::ResourceRequest::default()),
+            io: Some(v1::JobIo::default()),
+            work_dir: "/home/user1".into(),
+            ..v1::JobSpec::default()
+        };
+        let allocation = sluice_model::Allocation::try_from(allocation).unwrap();
+        let order = LaunchJob {
+            spec: Some(spec),
+            environment: b"A=\xff\0SLURM_JOB_ID=1\0SLURM_ARRAY_TASK_ID=4\0".to_vec().into(),
+            ..LaunchJob::default()
+        };
+        let site = Site { cluster: "test_cluster".into(), node: "n1".into(), ..Site::default() };
+        (site, order, VerifiedJob { body, allocation })
+    }
+
+    #[test]
+    fn a_batch_job_has_the_recorded_variables_of_slurm_and_none_is_empty() {
+        let (site, order, job) = launch();
+        let spec = spec(&site, &order, &job).unwrap();
+        let block = &spec.tasks[0].environment;
+        // As recorded from Slurm 26.05 (`sbatch -n2 -c1 --mem=50`), but for what names Slurm's own files and ids, and
+        // SLURM_TASK_PID, which the task gets when it has one.
+        for expected in "SLURMD_NODENAME=n1 SLURM_CLUSTER_NAME=test_cluster SLURM_CPUS_ON_NODE=2 SLURM_CPUS_PER_TASK=1 \
+            SLURM_GTIDS=0 SLURM_JOBID=11 SLURM_JOB_ACCOUNT=root SLURM_JOB_CPUS_PER_NODE=2 \
+            SLURM_JOB_END_TIME=1827568798 SLURM_JOB_EXCLUSIVE=NO SLURM_JOB_GID=1500 SLURM_JOB_ID=11 \
+            SLURM_JOB_NAME=wrap SLURM_JOB_NODELIST=n1 SLURM_JOB_NUM_NODES=1 SLURM_JOB_OVERSUBSCRIBE=NO \
+            SLURM_JOB_PARTITION=primary SLURM_JOB_QOS=normal SLURM_JOB_START_TIME=1796032798 SLURM_JOB_UID=1500 \
+            SLURM_JOB_USER=user1 SLURM_LOCALID=0 SLURM_MEM_PER_NODE=50 SLURM_NNODES=1 SLURM_NODEID=0 \
+            SLURM_NODELIST=n1 SLURM_NPROCS=2 SLURM_NTASKS=2 SLURM_OOM_KILL_STEP=0 SLURM_PRIO_PROCESS=0 \
+            SLURM_PROCID=0 SLURM_STEPID=-5 SLURM_STEP_ID=-5 SLURM_SUBMIT_DIR=/home/user1 \
+            SLURM_SUBMIT_HOST=slurm-host SLURM_TASKS_PER_NODE=2 SLURM_TOPOLOGY_ADDR=n1 \
+            SLURM_TOPOLOGY_ADDR_PATTERN=node SLURM_TRES_PER_TASK=cpu=1 TMPDIR=/tmp ENVIRONMENT=BATCH"
+            .split_whitespace()
+        {
+            let (name, value) = expected.split_once('=').unwrap();
+            let found = env_block::get(block, name.as_bytes()).map(String::from_utf8_lossy);
+            assert_eq!(found.as_deref(), Some(value), "{name}");
+        }
+        assert!(env_block::vars(block).all(|(_, value)| !value.is_empty()));
+        assert_eq!(&spec.environment[..], b"A=\xff\0", "nothing of the job it was submitted from");
+        assert_eq!(spec.tasks[0].stdout_path.as_deref(), Some(&b"slurm-11.out"[..]));
+    }
+
+    #[test]
+    fn a_restarted_array_task_says_so_and_appends() {
+        let (site, mut order, mut job) = launch();
+        (job.body.array_job, job.body.array_index) = (Some(10), Some(3));
+        order.restart_count = 2;
+        order.array_count = Some(4);
+        order.array_step = Some(1);
+        let spec = spec(&site, &order, &job).unwrap();
+        let task = &spec.tasks[0];
+        let get = |name: &str| env_block::get(&task.environment, name.as_bytes()).map(<[u8]>::to_vec);
+        assert_eq!(get("SLURM_ARRAY_JOB_ID"), Some(b"10".to_vec()));
+        assert_eq!(get("SLURM_ARRAY_TASK_ID"), Some(b"3".to_vec()));
+        assert_eq!(get("SLURM_ARRAY_TASK_COUNT"), Some(b"4".to_vec()));
+        assert_eq!(get("SLURM_RESTART_COUNT"), Some(b"2".to_vec()));
+        assert!(task.append);
+        assert_eq!(task.stdout_path.as_deref(), Some(&b"slurm-10_3.out"[..]));
+    }
+}
