@@ -580,3 +580,20 @@ fn the_login_environment_lies_below_the_submitted_one() {
     assert_eq!(exit.failure, None);
     assert_eq!(bench.read("out"), format!("{}\nother\n1\n", me.dir.display()));
 }
+
+#[test]
+fn hundreds_of_tasks_fit_and_keep_the_limit_they_were_given() {
+    let bench = Bench::new();
+    let tasks = (0..300).map(|rank| TaskSpec { rank, stdin_from_client: true, ..sh("cat; ulimit -Sn") }).collect();
+    let mut spec = bench.spec(tasks);
+    spec.client = true;
+    let before = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE).unwrap();
+    let supervisor = bench.start(&spec);
+    let mut wire = supervisor.attach(0);
+    wire.say(supervisor_command::Kind::Stdin(StdinData { data: "in\n".into(), eof: true, offset: 0 }));
+    let all = wire.collect();
+    assert_eq!(all.exits.len(), 300);
+    let want = format!("in\n{}\n", before.0);
+    assert!((0..300).all(|rank| all.output[&(rank, 0)] == want.as_bytes()), "{:?}", all.output[&(299, 0)]);
+    supervisor.last_word();
+}

@@ -89,6 +89,8 @@ pub struct Plan<'a> {
     pub stderr: End,
     /// The slave of a pseudo-terminal, which then is all three streams.
     pub tty: Option<OwnedFd>,
+    /// The limit of open files that the supervisor was started with, before it raised its own.
+    pub open_files: Option<(u64, u64)>,
     /// The batch script, to be run in place of `argv[0]`'s program.
     pub script: Option<&'a Path>,
 }
@@ -143,6 +145,10 @@ fn prepare(plan: &Plan<'_>) -> Result<(), Failure> {
         {
             return Err(Failure::node(format!("cgroup {} can't be entered: {}", path.display(), reason(&e))));
         }
+    }
+    if let Some((soft, hard)) = plan.open_files {
+        // Lowering to what it was can't fail.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, soft, hard);
     }
     for limit in &plan.spec.limits {
         set_limit(limit)?;
@@ -211,6 +217,13 @@ fn set_limit(limit: &PropagatedLimit) -> Result<(), Failure> {
         getrlimit(resource).map_err(|e| Failure::node(format!("limit {} can't be read: {}", limit.name, e.desc())))?;
     setrlimit(resource, limit.soft.min(hard), hard)
         .map_err(|e| Failure::node(format!("limit {} can't be set to {}: {}", limit.name, limit.soft, e.desc())))
+}
+
+/// Lets this process hold the pipes of as many tasks as the hard limit allows; gives back what the limit was.
+pub fn raise_open_files() -> Option<(u64, u64)> {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).ok()?;
+    setrlimit(Resource::RLIMIT_NOFILE, hard, hard).ok()?;
+    Some((soft, hard))
 }
 
 /// Puts descriptors 0 to 2 in place and marks all others to be closed by exec.

@@ -27,6 +27,7 @@ pub struct Setup {
     /// Environment of all tasks: login environment below, then the submitted one.
     environment: Environment,
     script: Option<PathBuf>,
+    open_files: Option<(u64, u64)>,
 }
 
 /// User, cgroup, script and environment, in this order.
@@ -86,7 +87,7 @@ pub fn prepare(spec: &SupervisorSpec, dir: &Path) -> Result<Setup, Failure> {
     }
     environment.lay_over(&spec.environment);
     environment.prefix_path(&spec.path_prefix);
-    Ok(Setup { account, cgroup, environment, script })
+    Ok(Setup { account, cgroup, environment, script, open_files: spawn::raise_open_files() })
 }
 
 /// As the user's own file, which nobody else may read.
@@ -258,6 +259,7 @@ fn try_fork(
         stdout,
         stderr,
         tty: slave,
+        open_files: setup.open_files,
         script: setup.script.as_deref(),
     })?;
     made.pid = child.pid;
