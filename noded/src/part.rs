@@ -81,6 +81,17 @@ pub fn watch(
     commands
 }
 
+/// Lets a supervisor that waits for its client know that a daemon is there again and has heard of the end.
+pub fn greet(runtime: &tokio::runtime::Handle, dir: PathBuf) {
+    runtime.spawn(async move {
+        if let Ok(stream) = connect(&dir) {
+            let (_nothing, receiver) = mpsc::unbounded_channel();
+            // However it ends, there is nothing more to hear.
+            let _ = talk(stream, receiver, &|_| {}).await;
+        }
+    });
+}
+
 fn connect(dir: &Path) -> io::Result<UnixStream> {
     let stream = sock::connect(dir, spool::SOCKET)?;
     stream.set_nonblocking(true)?;

@@ -92,6 +92,14 @@ impl Supervisor {
         wire.say(supervisor_command::Kind::Attach(StepAttach { key, received }));
         wire
     }
+    /// As noded is connected to it.
+    fn watch(&self) -> Wire {
+        let mut wire = self.connect();
+        let mut watch = Vec::new();
+        frame::encode(&SupervisorCommand::default(), &mut watch);
+        wire.stream.write_all(&watch).unwrap();
+        wire
+    }
     fn last_word(mut self) -> SupervisorExit {
         wait_for("the supervisor's end", || self.child.try_wait().unwrap().is_some());
         spool::read(&self.dir, spool::EXIT).unwrap().expect("a last word")
@@ -468,10 +476,32 @@ fn a_step_whose_client_stays_away_is_cancelled() {
     spec.client = true;
     spec.client_grace_secs = 1;
     let supervisor = bench.start(&spec);
+    let _watcher = supervisor.watch();
     let mut wire = supervisor.attach(0);
     assert!(matches!(wire.hear().unwrap().kind, Some(Kind::Started(s)) if s.pids.len() == 1));
     drop(wire);
     assert!(supervisor.last_word().cancelled);
+}
+
+#[test]
+fn a_step_is_not_given_up_while_no_daemon_could_let_its_client_in() {
+    let bench = Bench::new();
+    let mut spec = bench.spec(vec![sh("while ! [ -e go ]; do read x < fifo; done; echo late; exit 3")]);
+    nix::unistd::mkfifo(&bench.path().join("fifo"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    spec.client = true;
+    spec.client_grace_secs = 1;
+    let supervisor = bench.start(&spec);
+    let begun = Instant::now();
+    wait_for("more than the grace", || begun.elapsed() > Duration::from_millis(1500));
+    std::fs::write(bench.path().join("go"), "").unwrap();
+    std::fs::write(bench.path().join("fifo"), "x\n").unwrap();
+    wait_for("the record", || bench.spool().join(spool::EXIT).exists());
+    let begun = Instant::now();
+    wait_for("more than the grace", || begun.elapsed() > Duration::from_millis(1500));
+    let all = supervisor.attach(0).collect();
+    assert_eq!(all.output[&(0, 0)], b"late\n");
+    let exit = supervisor.last_word();
+    assert_eq!((exit.cancelled, exit.worst), (false, Some(ExitStatus { code: 3, signal: 0 })));
 }
 
 #[test]
@@ -488,10 +518,7 @@ fn one_bad_exit_ends_the_others_when_asked() {
 fn a_watcher_hears_the_beginning_and_the_end() {
     let bench = Bench::new();
     let supervisor = bench.start(&bench.spec(vec![sh("exit 4")]));
-    let mut wire = supervisor.connect();
-    let mut watch = Vec::new();
-    frame::encode(&SupervisorCommand::default(), &mut watch);
-    wire.stream.write_all(&watch).unwrap();
+    let mut wire = supervisor.watch();
     assert!(matches!(wire.hear().unwrap().kind, Some(Kind::Started(_))));
     let ended = wire.hear().unwrap();
     assert!(matches!(ended.kind, Some(Kind::Ended(e)) if e.worst == Some(ExitStatus { code: 4, signal: 0 })));

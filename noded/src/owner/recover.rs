@@ -93,7 +93,10 @@ impl Owner {
             attempt.parts.insert(key.step, Part::new(ranks));
         }
         match spool::read::<SupervisorExit>(dir, spool::EXIT) {
-            Ok(Some(exit)) => self.part_event(key, Event::Ended(Box::new(exit))),
+            Ok(Some(exit)) => {
+                crate::part::greet(&self.setup.runtime, dir.to_owned());
+                self.part_event(key, Event::Ended(Box::new(exit)));
+            }
             _ => self.watch_part(key, None),
         }
     }

@@ -54,6 +54,10 @@ pub struct Step {
     last_word: bool,
     /// Nobody takes the output, since then.
     detached: Option<Instant>,
+    /// A node daemon watches, since then.
+    watched: Option<Instant>,
+    /// A node daemon knows of the end, since then.
+    told: Option<Instant>,
     next_sample: Instant,
 }
 
@@ -91,6 +95,8 @@ impl Step {
         let now = Instant::now();
         Step {
             detached: spec.client.then_some(now),
+            watched: None,
+            told: None,
             spec,
             dir: dir.to_owned(),
             listener,
@@ -140,8 +146,15 @@ impl Step {
         })
     }
 
+    /// When a client that stays away is given up. Only the time counts in which a node daemon was there to let it in: a
+    /// daemon that is down costs no step.
+    fn gives_up(&self) -> Option<Instant> {
+        let there = self.told.or(self.watched)?;
+        Some(self.detached?.max(there) + self.grace())
+    }
+
     fn abandoned(&self) -> bool {
-        self.detached.is_some_and(|since| since.elapsed() >= self.grace())
+        self.gives_up().is_some_and(|at| at <= Instant::now())
     }
 
     // ---- what follows from what is so ----
@@ -295,11 +308,16 @@ impl Step {
             } else if let (Some(ended), true, false) = (&ended, connection.greeted, connection.told_end) {
                 connection.send(ended);
                 connection.told_end = true;
+                self.told.get_or_insert_with(Instant::now);
             }
             connection.write();
         }
         let had_client = self.connections.iter().any(Connection::is_client);
         self.connections.retain(|c| !c.closed);
+        self.watched = match self.connections.iter().any(|c| c.watches) {
+            true => self.watched.or_else(|| Some(Instant::now())),
+            false => None,
+        };
         if had_client && !self.connections.iter().any(Connection::is_client) {
             self.detached = Some(Instant::now());
         }
@@ -358,7 +376,7 @@ impl Step {
         let delivered = !self.spec.client
             || (self.last_word && self.output.is_empty())
             || (!clients && (self.cancelled || self.abandoned()))
-            || recorded.elapsed() >= self.grace();
+            || self.told.is_some_and(|at| at.elapsed() >= self.grace());
         let told = self.connections.iter().all(|c| !c.has_pending()) || recorded.elapsed() >= FAREWELL;
         delivered && told
     }

@@ -67,17 +67,23 @@ impl Step {
         if let (Some((_, round)), false) = (&self.killing, self.no_children) {
             at_most(Duration::from_millis(u64::from((*round).clamp(1, 50)) * 2));
         }
-        if let Some(since) = self.detached {
-            at_most(self.grace().saturating_sub(since.elapsed()).max(Duration::from_millis(1)));
+        let until = |at: Instant| at.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        if let Some(at) = self.gives_up() {
+            at_most(until(at));
+        }
+        if let Some(told) = self.told {
+            at_most(until(told + self.grace()));
         }
         if let (Some(again), None) = (self.record_again, self.recorded) {
-            at_most(again.saturating_duration_since(Instant::now()).max(Duration::from_millis(1)));
+            at_most(until(again));
         }
         if let Some(recorded) = self.recorded {
-            let until = if self.spec.client { self.grace() } else { FAREWELL };
-            at_most(until.saturating_sub(recorded.elapsed()).max(Duration::from_millis(1)));
+            // Only what is still to be said is waited for.
+            if self.connections.iter().any(|c| c.has_pending()) {
+                at_most(until(recorded + FAREWELL));
+            }
         } else if !self.tasks_over() {
-            at_most(self.next_sample.saturating_duration_since(Instant::now()).max(Duration::from_millis(1)));
+            at_most(until(self.next_sample));
         }
         match left {
             None => PollTimeout::NONE,
