@@ -8,15 +8,17 @@ use super::codec::{self, ConvertError};
 use super::frame::{self, Next};
 use super::{StoreError, journal};
 use prost::Message;
+use prost::bytes::Bytes;
 use sluice_engine::{Job, State};
 use sluice_model::JobSpec;
 use sluice_proto::v1;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 use v1::snapshot_chunk::{Footer, Header, Jobs, Kind, Nodes, Partitions};
 
 /// Names the format; the last byte is its version.
@@ -132,17 +134,18 @@ pub struct Loaded {
 /// Reads one snapshot. Its indexes are not made yet.
 pub fn read(path: &Path) -> Result<Loaded, StoreError> {
     let data = fs::read(path).map_err(|source| StoreError::Io { what: "read", path: path.to_owned(), source })?;
+    let data = Bytes::from(data);
     let corrupt =
         |offset: usize, problem: String| StoreError::Corrupt { path: path.to_owned(), offset: offset as u64, problem };
     if data.get(..MAGIC.len()).is_none_or(|m| m != MAGIC) {
         return Err(corrupt(0, "it does not begin as a snapshot of this release does".to_owned()));
     }
-    let mut chunks: Vec<(usize, &[u8])> = Vec::new();
+    let mut chunks: Vec<(usize, Bytes)> = Vec::new();
     let mut offset = MAGIC.len();
     loop {
         match frame::read(&data, offset) {
             Next::Frame { seq, payload, end } if seq == chunks.len() as u64 + 1 => {
-                chunks.push((offset, payload));
+                chunks.push((offset, data.slice_ref(payload)));
                 offset = end;
             }
             Next::Frame { seq, .. } => return Err(corrupt(offset, format!("part {seq} is out of order"))),
@@ -151,20 +154,49 @@ pub fn read(path: &Path) -> Result<Loaded, StoreError> {
         }
     }
     let mut loader = Loader::default();
-    // Decoding is most of the work and needs no order; specifications are joined with their jobs afterwards.
-    let threads = std::thread::available_parallelism().map_or(1, |n| n.get().min(8));
-    for group in chunks.chunks(threads.max(1)) {
-        let decoded: Vec<Result<Part, String>> = std::thread::scope(|scope| {
-            let work: Vec<_> = group.iter().map(|(_, payload)| scope.spawn(|| decode(payload))).collect();
-            let joined = work.into_iter().map(|w| w.join());
-            joined.map(|part| part.unwrap_or_else(|_| Err("decoding it failed".to_owned()))).collect()
-        });
-        for ((offset, _), part) in group.iter().zip(decoded) {
-            part.and_then(|part| loader.add(part)).map_err(|problem| corrupt(*offset, problem))?;
-        }
-    }
+    decode_all(&chunks, |n, part| {
+        part.and_then(|part| loader.add(part)).map_err(|problem| corrupt(chunks[n].0, problem))
+    })?;
     let state = loader.finish().map_err(|problem| corrupt(offset, problem))?;
     Ok(Loaded { state, bytes: data.len() as u64 })
+}
+
+/// Decodes all chunks and hands them over in their order. Decoding is most of the work and needs no order, so it is done
+/// on several threads; specifications are joined with their jobs afterwards.
+fn decode_all<E>(
+    chunks: &[(usize, Bytes)],
+    mut each: impl FnMut(usize, Result<Part, String>) -> Result<(), E>,
+) -> Result<(), E> {
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get().min(4));
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        // Bounded, so that decoded chunks don't pile up before the one that is waited for.
+        let (sender, receiver) = mpsc::sync_channel(2 * threads);
+        for _ in 0..threads {
+            let (sender, next) = (sender.clone(), &next);
+            scope.spawn(move || {
+                while let Some((n, (_, payload))) = {
+                    let n = next.fetch_add(1, Ordering::Relaxed);
+                    chunks.get(n).map(|chunk| (n, chunk))
+                } {
+                    if sender.send((n, decode(payload.clone()))).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        let mut early = BTreeMap::new();
+        let mut due = 0;
+        for (n, part) in receiver {
+            early.insert(n, part);
+            while let Some(part) = early.remove(&due) {
+                each(due, part)?;
+                due += 1;
+            }
+        }
+        Ok(())
+    })
 }
 
 /// A decoded chunk. Jobs still lack their specification.
@@ -176,7 +208,8 @@ enum Part {
     Footer(Footer),
 }
 
-fn decode(payload: &[u8]) -> Result<Part, String> {
+/// From `Bytes`, of which byte fields are parts instead of copies.
+fn decode(payload: Bytes) -> Result<Part, String> {
     let chunk = v1::SnapshotChunk::decode(payload).map_err(|e| format!("not a part of a snapshot: {e}"))?;
     let Some(kind) = chunk.kind else { return Err("a part of a newer release".to_owned()) };
     convert(kind).map_err(|e| e.to_string())
