@@ -5,6 +5,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("cargo:rerun-if-changed={file}");
     }
     let descriptors = protox::compile(files, ["proto"])?;
-    tonic_prost_build::configure().bytes(".").compile_fds(descriptors)?;
+    // Large parts that most records lack: a list of 100,000 brief records must not carry room for them.
+    let mut build = tonic_prost_build::configure().bytes(".");
+    for field in ["spec", "allocation", "outcome", "waiting_on", "usage"] {
+        build = build.boxed(format!(".sluice.v1.JobRecord.{field}"));
+    }
+    build.compile_fds(descriptors)?;
     Ok(())
 }

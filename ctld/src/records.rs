@@ -148,15 +148,15 @@ pub fn job(job: &Job, state: &State, remarks: &Remarks, now: Time, detail: Detai
 }
 
 fn add_detail(record: &mut v1::JobRecord, job: &Job, state: &State, remarks: &Remarks) {
-    record.spec = Some(v1::JobSpec::from(job.spec.as_ref()));
+    record.spec = Some(Box::new(v1::JobSpec::from(job.spec.as_ref())));
     if let Some(run) = job.run() {
-        record.allocation = Some(v1::Allocation::from(run.allocation.as_ref()));
+        record.allocation = Some(Box::new(v1::Allocation::from(run.allocation.as_ref())));
         record.batch_host = run.allocation.nodes.first().map(|n| n.node.to_string()).unwrap_or_default();
         record.backfilled = run.backfilled;
         record.requested_memory_mb = query::requested(job, state).memory_mb;
     }
-    record.outcome = job.outcome().map(outcome);
-    record.waiting_on = job.waiting_on.as_ref().map(v1::Dependency::from);
+    record.outcome = job.outcome().map(|o| Box::new(outcome(o)));
+    record.waiting_on = job.waiting_on.as_ref().map(|d| Box::new(d.into()));
     record.dependency_failed = job.dependency_failed;
     record.comment = job.comment.as_ref().map(|c| bytes::Bytes::copy_from_slice(c.as_bytes()));
     record.admin_comment = job.admin_comment.clone();
@@ -171,7 +171,7 @@ fn add_detail(record: &mut v1::JobRecord, job: &Job, state: &State, remarks: &Re
         .values()
         .filter(|s| s.key.attempt == job.attempt)
         .fold(Usage::default(), |sum, step| sum.merge(step.usage));
-    record.usage = Some(v1::Usage::from(&usage));
+    record.usage = Some(Box::new(v1::Usage::from(&usage)));
 }
 
 /// A node and what is used on it.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 pub fn dependency(job: &v1::JobRecord) -> Option<String> {
     let whole = job.spec.as_ref().and_then(|s| s.dependency.as_ref());
     // What can never be satisfied is shown whole (squeue(1), `%E`).
-    let shown = if job.dependency_failed { whole.or(job.waiting_on.as_ref()) } else { job.waiting_on.as_ref() };
+    let shown = if job.dependency_failed { whole.or(job.waiting_on.as_deref()) } else { job.waiting_on.as_deref() };
     let dependency = Dependency::try_from(shown?.clone()).ok().filter(|d| !d.terms.is_empty())?;
     let word = if job.dependency_failed { "failed" } else { "unfulfilled" };
     Some(dependency.with_states(|_| word))
@@ -65,7 +65,7 @@ mod tests {
         let dependency = v1::Dependency::from(&sluice_model::dependency::parse(text).unwrap());
         let mut job = fixture::job(6);
         job.spec.as_mut().unwrap().dependency = Some(dependency.clone());
-        job.waiting_on = (!failed).then_some(dependency);
+        job.waiting_on = (!failed).then_some(Box::new(dependency));
         job.dependency_failed = failed;
         job
     }

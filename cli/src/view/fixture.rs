@@ -60,7 +60,7 @@ fn waiting(id: u32, name: &str, line: &str, priority: u32, reason: Reason) -> v1
         requeue: true,
         requested_memory_mb: 64,
         last_sched_eval: Some(SUBMIT),
-        spec: Some(spec),
+        spec: Some(Box::new(spec)),
         ..Default::default()
     }
 }
@@ -77,7 +77,7 @@ fn started(mut job: v1::JobRecord, nodes: &str, allocation: Vec<v1::NodeAlloc>) 
     if let Some(limit) = super::clock::limit(job.time_limit.as_ref()).and_then(|l| l.duration()) {
         job.end = Some(SUBMIT + limit.as_millis() as i64);
     }
-    job.allocation = Some(v1::Allocation { nodes: allocation });
+    job.allocation = Some(Box::new(v1::Allocation { nodes: allocation }));
     job
 }
 
@@ -133,13 +133,13 @@ fn done() -> v1::JobRecord {
     job.end = Some(SUBMIT);
     job.state = "FAILED".into();
     job.reason = Reason::NonZeroExitCode.number();
-    job.outcome = Some(v1::Outcome {
+    job.outcome = Some(Box::new(v1::Outcome {
         state: "FAILED".into(),
         reason: Reason::NonZeroExitCode.number(),
         exit: Some(v1::ExitStatus { code: 3, signal: 0 }),
         derived_exit: Some(v1::ExitStatus { code: 1, signal: 0 }),
         ..Default::default()
-    });
+    }));
     let mut first = ended(step(1, 0, "hostname", &["node0"], 2, 2, 100), "COMPLETED", 0);
     first.submit_line = b"srun -n2 hostname".to_vec().into();
     first.distribution = "Block".into();
@@ -150,7 +150,7 @@ fn done() -> v1::JobRecord {
     for (step, (user, system)) in job.steps.iter_mut().zip([(7991, 25_630), (2240, 2160), (2488, 0)]) {
         step.usage = Some(v1::Usage { user_cpu_us: user, system_cpu_us: system, ..Default::default() });
     }
-    job.usage = Some(v1::Usage { user_cpu_us: 12_719, system_cpu_us: 27_790, ..Default::default() });
+    job.usage = Some(Box::new(v1::Usage { user_cpu_us: 12_719, system_cpu_us: 27_790, ..Default::default() }));
     job
 }
 

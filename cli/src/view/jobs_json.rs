@@ -64,7 +64,7 @@ fn states(job: &v1::JobRecord) -> Vec<&str> {
 }
 
 fn flags(job: &v1::JobRecord) -> Vec<&'static str> {
-    let spec = job.spec.as_ref();
+    let spec = job.spec.as_deref();
     let unset = |f: fn(&v1::JobSpec) -> bool| spec.is_some_and(f);
     let set = [
         (job.start.is_some() && job.state != JobState::Pending.long(), "JOB_WAS_RUNNING"),

@@ -206,7 +206,7 @@ pub fn watch_job(
                 let all: Vec<_> = members().into_iter().filter_map(|m| state.jobs.get(&m).cloned()).collect();
                 finished &= all.iter().all(|j| j.state().is_finished());
                 if let Some(worst) = all.iter().filter_map(|j| j.outcome()).max_by_key(|o| (o.exit.signal, o.exit.code)) {
-                    record.outcome = Some(records::outcome(worst));
+                    record.outcome = Some(Box::new(records::outcome(worst)));
                 }
             }
             if sender.send(Ok(record)).await.is_err() || finished {

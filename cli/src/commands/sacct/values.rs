@@ -236,7 +236,7 @@ pub fn flags(job: &v1::JobRecord) -> Vec<&'static str> {
 
 /// Of all steps.
 pub fn usage(job: &v1::JobRecord) -> v1::Usage {
-    job.usage.unwrap_or_default()
+    job.usage.as_deref().copied().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -276,7 +276,8 @@ mod tests {
         let mut job = fixture::job(6);
         job.state = "CANCELLED".into();
         job.end = Some(NOW);
-        job.outcome = Some(v1::Outcome { state: "CANCELLED".into(), by_uid: Some(1001), ..Default::default() });
+        job.outcome =
+            Some(Box::new(v1::Outcome { state: "CANCELLED".into(), by_uid: Some(1001), ..Default::default() }));
         assert_eq!(text(Field::State, &job), "CANCELLED by 1001");
         assert_eq!(text(Field::Start, &job), "None", "it never ran");
         assert_eq!(text(Field::Reason, &job), "None");
