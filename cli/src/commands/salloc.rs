@@ -10,6 +10,7 @@ use crate::commands::sbatch::{debug_level, exit_error, now};
 use crate::error::print_call_error;
 use crate::getopt::{self, Operands, OptionSpec, Parsed};
 use crate::options::{Submitter, env};
+use crate::settings::value::no_heterogeneous_parts;
 use crate::settings::{BadValue, Settings};
 use crate::signals::Signals;
 use crate::submit::{self, Here};
@@ -53,6 +54,7 @@ fn prepare(words: &[OsString], parsed: &Parsed) -> Result<(Settings, Here), BadV
     if settings.client.no_shell && !parsed.operands.is_empty() {
         return Err(BadValue::line(1, "A command is not run with --no-shell".to_owned()));
     }
+    no_heterogeneous_parts(&parsed.operands)?;
     let here = Here::look()?;
     submit::complete(&mut settings, &here, words);
     if settings.job.name.is_empty() {

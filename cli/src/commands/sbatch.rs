@@ -10,6 +10,7 @@ use crate::client::{Client, Controller, Retry, block_on};
 use crate::error::{CallError, print_call_error, refusal};
 use crate::getopt::{self, Operands, OptionSpec, Parsed};
 use crate::options::{Submitter, env};
+use crate::settings::value::no_heterogeneous_parts;
 use crate::settings::{BadValue, Export, Settings};
 use crate::submit::{self, Here};
 use crate::{environ, errln, help, out};
@@ -67,6 +68,7 @@ struct Submission {
 
 /// Everything up to the request, without talking to anyone.
 fn prepare(words: &[OsString], parsed: &Parsed) -> Result<Submission, Stop> {
+    no_heterogeneous_parts(parsed.operands.get(..1).unwrap_or_default())?;
     let script = script::load(parsed)?;
     let directives = directives(&script.text)?;
     let mut settings = Settings::new(Submitter::Sbatch, now(), None);
@@ -104,6 +106,9 @@ fn directives(script: &[u8]) -> Result<Vec<getopt::Given>, Stop> {
         let words: Vec<OsString> = line.words.into_iter().map(OsString::from_vec).collect();
         let parsed = getopt::parse(self::options(), &words, Operands::Mixed).map_err(Stop::Usage)?;
         if let Some(stray) = parsed.operands.first() {
+            if stray == "hetjob" || stray == "packjob" {
+                no_heterogeneous_parts(&[":".into()])?;
+            }
             let text = format!("Invalid directive found in batch script: {}", stray.to_string_lossy());
             return Err(BadValue::line(255, text).into());
         }

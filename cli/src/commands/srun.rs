@@ -21,6 +21,7 @@ use crate::commands::sbatch::{debug_level, exit_error, now, test_only};
 use crate::error::{CallError, print_call_error, refusal};
 use crate::getopt::{self, Operands, OptionSpec, Parsed};
 use crate::options::{Submitter, env};
+use crate::settings::value::no_heterogeneous_parts;
 use crate::settings::{BadValue, Export, Settings};
 use crate::signals::{Signals, ignore_terminal_stops};
 use crate::submit::{self, Here};
@@ -94,6 +95,7 @@ fn prepare(words: &[OsString], parsed: &Parsed) -> Result<Plan, BadValue> {
         errln!("srun: fatal: No command given to execute.");
         return Err(BadValue { lines: Vec::new(), code: 1 });
     }
+    no_heterogeneous_parts(&parsed.operands)?;
     let here = Here::look()?;
     submit::complete(&mut settings, &here, words);
     if settings.job.name.is_empty() {

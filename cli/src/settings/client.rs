@@ -25,8 +25,9 @@ impl Settings {
             "verbose" => client.verbose = client.verbose.saturating_add(1),
             "quiet" => client.quiet = true,
             "export" => {
-                client.export = Some(export(value.as_bytes()));
-                client.export_text = Some(text.to_owned());
+                let asked = export(value.as_bytes());
+                client.export_text = (asked != Export::All).then(|| text.to_owned());
+                client.export = Some(asked);
             }
             "export-file" => client.export_file = Some(value.to_owned()),
             "get-user-env" => {

@@ -33,6 +33,14 @@ impl BadValue {
     }
 }
 
+/// A lone colon separates the parts of a heterogeneous job.
+pub fn no_heterogeneous_parts(words: &[std::ffi::OsString]) -> Result<(), BadValue> {
+    match words.iter().any(|word| word == ":") {
+        true => Err(BadValue::line(1, "heterogeneous jobs (`:` between their parts) are not supported".to_owned())),
+        false => Ok(()),
+    }
+}
+
 /// A count of at least `min`. Slurm's message and exit code otherwise.
 pub fn number(key: &str, text: &str, min: u32) -> Result<u32, BadValue> {
     // No count of anything in a job is larger than what a signed 32-bit number holds.
