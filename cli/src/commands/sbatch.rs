@@ -31,7 +31,7 @@ pub fn options() -> &'static [OptionSpec] {
 pub fn main(words: Vec<OsString>) -> ExitCode {
     let parsed = match getopt::parse(options(), &words, Operands::EndOptions) {
         Ok(parsed) => parsed,
-        Err(e) => return help::bad_usage(NAME, &e),
+        Err(e) => return exit_error(help::bad_usage(NAME, &e)),
     };
     if let Some(code) = help::answer(NAME, "sbatch [OPTIONS] script [args...]", "script [args...]", options(), &parsed)
     {
