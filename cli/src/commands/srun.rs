@@ -30,7 +30,7 @@ use crate::{environ, errln, help, out};
 use interrupt::Interrupts;
 use launch::{Names, Streams};
 use session::Session;
-use sluice_model::{JobState, OsBytes, env_block};
+use sluice_model::{OsBytes, env_block};
 use sluice_proto::v1;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -269,7 +269,8 @@ async fn own_step(
     let job_over = async {
         loop {
             match watch.next(&mut watching).await {
-                Ok(Some(r)) if is_finished(&r) || crate::watch::state(&r) == Some(JobState::Completing) => return,
+                // While it completes, the nodes are still ending the step in their own time.
+                Ok(Some(r)) if is_finished(&r) => return,
                 Ok(Some(_)) => {}
                 Ok(None) => return,
                 // Not to be known any more; the nodes tell what matters.

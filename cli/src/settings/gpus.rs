@@ -52,7 +52,7 @@ impl Settings {
 
 fn quotient(of: &str, total: u64, by: &str, each: u64) -> Result<u32, BadValue> {
     match u32::try_from(total / each) {
-        Ok(n) if total % each == 0 => Ok(n),
+        Ok(n) if total.is_multiple_of(each) => Ok(n),
         _ => Err(contradiction(format!("{of}={total} is no multiple of {by}={each}"))),
     }
 }

@@ -129,6 +129,7 @@ struct State {
     kill_at: Option<Instant>,
     give_up_at: Option<Instant>,
     terminating: bool,
+    job_is_over: bool,
     /// Lines of our own that are not written yet.
     talk: usize,
     /// Tasks whose stderr already holds why they could not be started.
@@ -166,6 +167,7 @@ impl State {
             kill_at: None,
             give_up_at: None,
             terminating: false,
+            job_is_over: false,
             talk: 0,
             explained: IndexSet::new(),
             trouble: false,
@@ -432,8 +434,9 @@ impl State {
         self.give_up_at = Some(now + GIVE_UP_WAIT);
     }
 
-    /// The allocation has ended: the nodes are killing the step; wait for their last word, but not for ever.
+    /// The allocation has ended, so nothing of the step lives on any node that is there; wait a little for last words.
     fn job_ended(&mut self) {
+        self.job_is_over = true;
         self.terminating = true;
         self.give_up_at.get_or_insert_with(|| Instant::now() + Duration::from_secs(10));
     }
@@ -472,7 +475,11 @@ impl State {
             self.talk = 0;
             for node in 0..self.nodes.len() {
                 if !self.nodes[node].over {
-                    crate::errln!("srun: error: Timed out waiting for job step to complete on {}", self.names[node]);
+                    let name = &self.names[node];
+                    match self.job_is_over {
+                        true => crate::errln!("srun: error: Node failure on {name}"),
+                        false => crate::errln!("srun: error: Timed out waiting for job step to complete on {name}"),
+                    }
                     self.trouble = true;
                     self.nodes[node].over = true;
                 }
