@@ -81,7 +81,9 @@ fn scripts_with_dos_line_ends_nul_bytes_or_no_interpreter_are_refused() {
 #[test]
 fn a_ten_megabyte_script_runs_and_a_larger_one_than_the_limit_is_refused_with_both_sizes() {
     let cluster = Cluster::start();
-    let script = |bytes: usize| format!("#!/bin/sh\n{}\necho the end\n", "# padding padding padding padding\n".repeat(bytes / 34));
+    let script = |bytes: usize| {
+        format!("#!/bin/sh\n{}\necho the end\n", "# padding padding padding padding\n".repeat(bytes / 34))
+    };
     let large = cluster.file("large.sh", &script(10 << 20));
     let id = cluster.submit(&["-o", "large.out", &large.display().to_string()]);
     assert_eq!(cluster.wait_end(id), "COMPLETED");

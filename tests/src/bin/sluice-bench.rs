@@ -52,7 +52,11 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        let down = Command::new(&self.sluice).args(["local", "down", "--dir"]).arg(self.dir.path()).stdout(Stdio::null()).status();
+        let down = Command::new(&self.sluice)
+            .args(["local", "down", "--dir"])
+            .arg(self.dir.path())
+            .stdout(Stdio::null())
+            .status();
         if !down.is_ok_and(|s| s.success()) {
             eprintln!("warning: the cluster in {} may still run", self.dir.path().display());
         }
@@ -104,7 +108,11 @@ fn job(name: &str, hold: bool) -> v1::SubmitRequest {
 }
 
 /// Submits `count` jobs over one connection with up to 64 in flight.
-async fn submit_many(client: &Client, count: usize, request: v1::SubmitRequest) -> Result<Duration, Box<dyn std::error::Error>> {
+async fn submit_many(
+    client: &Client,
+    count: usize,
+    request: v1::SubmitRequest,
+) -> Result<Duration, Box<dyn std::error::Error>> {
     let begin = Instant::now();
     let in_flight = Arc::new(Semaphore::new(64));
     let mut tasks = tokio::task::JoinSet::new();
@@ -152,9 +160,8 @@ fn sbatch_parallel() -> Outcome {
     let each = 150;
     let begin = Instant::now();
     std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..8)
-            .map(|_| scope.spawn(|| (0..each).all(|_| run(&mut held_sbatch(&cluster)).is_ok())))
-            .collect();
+        let threads: Vec<_> =
+            (0..8).map(|_| scope.spawn(|| (0..each).all(|_| run(&mut held_sbatch(&cluster)).is_ok()))).collect();
         threads.into_iter().all(|t| t.join().unwrap_or(false))
     })
     .then_some(())
