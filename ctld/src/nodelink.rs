@@ -223,6 +223,13 @@ async fn serve(
                     let health =
                         Health { cpu_load_hundredths: h.cpu_load_hundredths, free_memory_mb: h.free_memory_mb };
                     context.links.heard(&node, serial, Some(health));
+                    // Word of an older link's end may have come after this one's registration. A node that speaks
+                    // responds: it registers again.
+                    let state = context.published.state();
+                    if state.nodes.get(&node).is_some_and(|n| n.flags.not_responding) {
+                        tracing::info!(%node, "the node responds after all; it is asked to register again");
+                        break;
+                    }
                 }
                 Some(node_message::Kind::Report(report)) => {
                     context.links.heard(&node, serial, None);
@@ -319,7 +326,7 @@ pub async fn watch_silence(context: Arc<Context>) {
                     .map(|(name, _)| name.clone()),
             );
         }
-        for node in silent {
+        for node in silent.into_iter().filter(|node| !context.links.is_connected(node)) {
             tracing::warn!(%node, "node does not respond");
             if context.owner.command(Command::NodeSilent { node }).await.is_err() {
                 tracing::warn!("could not note the silence of a node");
