@@ -322,7 +322,9 @@ pub async fn watch_silence(context: Arc<Context>) {
                 state
                     .nodes
                     .iter()
-                    .filter(|(name, n)| !n.flags.unknown && !n.flags.not_responding && !context.links.is_connected(name))
+                    .filter(|(name, n)| {
+                        !n.flags.unknown && !n.flags.not_responding && !context.links.is_connected(name)
+                    })
                     .map(|(name, _)| name.clone()),
             );
         }

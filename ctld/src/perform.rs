@@ -195,7 +195,9 @@ fn archive(context: Arc<Context>, state: State, jobs: Vec<JobId>) {
                     tracing::warn!("archived jobs stay in memory for now: {}", reject.message());
                 }
             }
-            Ok(Err(error)) => tracing::error!(%error, "finished jobs could not be written to the history; they stay live"),
+            Ok(Err(error)) => {
+                tracing::error!(%error, "finished jobs could not be written to the history; they stay live")
+            }
             Err(error) => tracing::error!(%error, "writing to the history failed; finished jobs stay live"),
         }
     });
@@ -222,10 +224,19 @@ fn send_mail(state: &State, id: JobId, what: u32) {
         mail::TIME_LIMIT_50 => "Reached 50% of time limit",
         _ => "Changed",
     };
-    let record = records::job(job, state, &crate::view::Remarks::default(), crate::owner::wall_clock(), records::Detail::default());
+    let record = records::job(
+        job,
+        state,
+        &crate::view::Remarks::default(),
+        crate::owner::wall_clock(),
+        records::Detail::default(),
+    );
     let cluster = &config.cluster_name;
     let elapsed = sluice_model::time::format_elapsed_long(Duration::from_millis(record.elapsed_ms.max(0) as u64));
-    let subject = format!("Slurm Job_id={id} Name={} {event}, Run time {elapsed}, {} (cluster {cluster})", job.spec.name, record.state);
+    let subject = format!(
+        "Slurm Job_id={id} Name={} {event}, Run time {elapsed}, {} (cluster {cluster})",
+        job.spec.name, record.state
+    );
     tokio::spawn(async move {
         let child = tokio::process::Command::new(&program)
             .args(["-s", &subject, &to])

@@ -175,7 +175,12 @@ fn add_detail(record: &mut v1::JobRecord, job: &Job, state: &State, remarks: &Re
 }
 
 /// A node and what is used on it.
-pub fn node(node: &sluice_engine::node::Node, state: &State, remarks: &Remarks, health: Option<Health>) -> v1::NodeRecord {
+pub fn node(
+    node: &sluice_engine::node::Node,
+    state: &State,
+    remarks: &Remarks,
+    health: Option<Health>,
+) -> v1::NodeRecord {
     let spec = &node.spec;
     let mut cpus = 0;
     let mut memory = 0;
@@ -222,7 +227,12 @@ pub fn node(node: &sluice_engine::node::Node, state: &State, remarks: &Remarks, 
             .collect(),
         completing,
         jobs: node.jobs.iter().map(|j| j.0).collect(),
-        partitions: state.partitions.values().filter(|p| p.nodes.contains(&spec.name)).map(|p| p.name.clone()).collect(),
+        partitions: state
+            .partitions
+            .values()
+            .filter(|p| p.nodes.contains(&spec.name))
+            .map(|p| p.name.clone())
+            .collect(),
         last_busy: node.last_busy.map(|t| t.0),
         comment: node.comment.clone(),
         cpu_load_hundredths: health.map(|h| h.cpu_load_hundredths),

@@ -148,17 +148,24 @@ async fn serve(options: RunOptions) -> Result<(), Box<dyn Error>> {
 
     let mut tasks = tokio::task::JoinSet::new();
     tasks.spawn(perform::run(Arc::clone(&context), performed));
-    tasks.spawn(scheduling::run(Arc::clone(&published), owner.clone(), changes.clone(), gate_opened, scheduling_figures));
+    tasks.spawn(scheduling::run(
+        Arc::clone(&published),
+        owner.clone(),
+        changes.clone(),
+        gate_opened,
+        scheduling_figures,
+    ));
     tasks.spawn(scheduling::tick(published, owner.clone(), changes));
     tasks.spawn(nodelink::watch_silence(Arc::clone(&context)));
     tasks.spawn(open_gate(Arc::clone(&context)));
     tasks.spawn(watchdog(owner.clone()));
 
     let agent = keys.issue_host(&agent_host(), Roles { login: true, compute: false })?;
-    let routes = tonic::service::Routes::new(server::controller_service(ControllerService { context: Arc::clone(&context) }))
-        .add_service(server::node_link_service(NodeLinkService { context: Arc::clone(&context) }))
-        // This host's users need tokens for the nodes they run steps on.
-        .add_service(sluice_identity::agent::AgentService::new(Arc::new(agent), |_| None).into_server());
+    let routes =
+        tonic::service::Routes::new(server::controller_service(ControllerService { context: Arc::clone(&context) }))
+            .add_service(server::node_link_service(NodeLinkService { context: Arc::clone(&context) }))
+            // This host's users need tokens for the nodes they run steps on.
+            .add_service(sluice_identity::agent::AgentService::new(Arc::new(agent), |_| None).into_server());
     let mut listeners = vec![Listener::Unix(sluice_identity::unix::bind(&options.socket, 0o666).await?)];
     if let Some(address) = options.listen {
         let listener = tokio::net::TcpListener::bind(address).await.map_err(|e| format!("{address}: {e}"))?;

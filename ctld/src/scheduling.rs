@@ -80,7 +80,12 @@ pub async fn run(
         if !plan.starts.is_empty() {
             figures.started.fetch_add(plan.starts.len() as u64, Ordering::Relaxed);
             if let Err(reject) = owner.command(Command::ApplyPlan { starts: plan.starts }).await {
-                tracing::warn!(code = reject.code(), detail = reject.detail(), "a plan was not applied: {}", reject.message());
+                tracing::warn!(
+                    code = reject.code(),
+                    detail = reject.detail(),
+                    "a plan was not applied: {}",
+                    reject.message()
+                );
             }
         }
         tokio::time::sleep((spent * SHARE).clamp(QUIET, LONGEST_PAUSE)).await;

@@ -22,15 +22,18 @@ fn administrator<T>(context: &Context, request: &Request<T>, what: &str) -> Resu
 pub fn get_config(context: &Context) -> Result<Response<v1::ConfigReply>, Status> {
     let state = context.published.state();
     let Some(config) = &state.config else { return Err(Status::unavailable("no configuration yet")) };
-    let entries = config_file::slurm_view(config, &config_file::Facts {
-        hostname: hostname(),
-        config_path: context.config_path.display().to_string(),
-        next_job_id: state.last_job_id + 1,
-        boot_time: context.started,
-        user: sluice_identity::users::name_of(nix::unistd::geteuid().as_raw()),
-        uid: nix::unistd::geteuid().as_raw(),
-        state_dir: context.state_dir.display().to_string(),
-    });
+    let entries = config_file::slurm_view(
+        config,
+        &config_file::Facts {
+            hostname: hostname(),
+            config_path: context.config_path.display().to_string(),
+            next_job_id: state.last_job_id + 1,
+            boot_time: context.started,
+            user: sluice_identity::users::name_of(nix::unistd::geteuid().as_raw()),
+            uid: nix::unistd::geteuid().as_raw(),
+            state_dir: context.state_dir.display().to_string(),
+        },
+    );
     let entries = entries.into_iter().map(|(key, value)| v1::ConfigEntry { key: key.to_owned(), value }).collect();
     let toml = sluice_model::config::to_toml(config);
     Ok(Response::new(v1::ConfigReply { entries, now: wall_clock().0, toml }))

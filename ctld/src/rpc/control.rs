@@ -3,10 +3,8 @@
 use super::{status, target, unreadable};
 use crate::context::Context;
 use sluice_engine::Command;
-use sluice_engine::command::{
-    Caller, JobChange, NodeChange, NodeStateChange, PartitionChange, Reply, SignalFlags,
-};
 use sluice_engine::Reject;
+use sluice_engine::command::{Caller, JobChange, NodeChange, NodeStateChange, PartitionChange, Reply, SignalFlags};
 use sluice_model::partition::PartitionState;
 use sluice_model::request::Exclusive;
 use sluice_model::{NodeName, OsBytes, StepId, Time};

@@ -43,9 +43,7 @@ impl Filter {
         let spec = &job.spec;
         let has = |list: &[String], value: &str| list.is_empty() || list.iter().any(|v| v == value);
         self.names_job(job)
-            && (self.users.is_empty()
-                || self.users.contains(&spec.user)
-                || self.users.contains(&spec.uid.to_string()))
+            && (self.users.is_empty() || self.users.contains(&spec.user) || self.users.contains(&spec.uid.to_string()))
             && self.states.as_ref().is_none_or(|s| s.contains(&job.state()))
             && (self.partitions.is_empty()
                 || match &job.partition {
@@ -80,7 +78,9 @@ fn states(names: &[String]) -> Result<Option<Vec<JobState>>, Status> {
         use JobState::{Completing, Pending, Running, Suspended};
         return Ok(Some(vec![Pending, Running, Suspended, Completing]));
     }
-    let parse = |n: &String| JobState::parse(n).ok_or_else(|| Status::invalid_argument(format!("Invalid job state specified: {n}")));
+    let parse = |n: &String| {
+        JobState::parse(n).ok_or_else(|| Status::invalid_argument(format!("Invalid job state specified: {n}")))
+    };
     names.iter().map(parse).collect::<Result<_, _>>().map(Some)
 }
 
@@ -147,10 +147,7 @@ fn candidates_known(state: &State, target: &JobTarget) -> bool {
     state.jobs.contains_key(id) || !sluice_engine::query::array_members(state, *id).is_empty()
 }
 
-pub fn list_nodes(
-    context: &Context,
-    request: Request<v1::ListNodesRequest>,
-) -> Result<Response<v1::NodeList>, Status> {
+pub fn list_nodes(context: &Context, request: Request<v1::ListNodesRequest>) -> Result<Response<v1::NodeList>, Status> {
     context.caller(&request)?;
     let wanted = request.into_inner().nodes;
     let (state, remarks) = (context.published.state(), context.published.remarks());
@@ -205,7 +202,8 @@ pub fn watch_job(
             if whole_array {
                 let all: Vec<_> = members().into_iter().filter_map(|m| state.jobs.get(&m).cloned()).collect();
                 finished &= all.iter().all(|j| j.state().is_finished());
-                if let Some(worst) = all.iter().filter_map(|j| j.outcome()).max_by_key(|o| (o.exit.signal, o.exit.code)) {
+                if let Some(worst) = all.iter().filter_map(|j| j.outcome()).max_by_key(|o| (o.exit.signal, o.exit.code))
+                {
                     record.outcome = Some(Box::new(records::outcome(worst)));
                 }
             }
@@ -274,9 +272,9 @@ pub fn list_history(
         let admits = |job: &Job| {
             filter.admits(job)
                 && in_window(job, start, end)
-                && states.as_ref().is_none_or(|s| {
-                    s.contains(&job.state()) || job.outcome().is_some_and(|o| s.contains(&o.state))
-                })
+                && states
+                    .as_ref()
+                    .is_none_or(|s| s.contains(&job.state()) || job.outcome().is_some_and(|o| s.contains(&o.state)))
         };
         // The live state first: what is purged in between is then found in the history (written before it is purged).
         let state = published.state();
