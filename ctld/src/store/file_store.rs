@@ -100,8 +100,8 @@ impl FileStore {
         complete(&mut state);
         let (mut replayed, mut bytes) = (0u64, 0u64);
         let from = state.generation;
-        let journal = Journal::open(&journals, from, options.chunk, |first, payload| {
-            let events = codec::decode_record(payload)?;
+        let decode = |payload: &[u8]| codec::decode_record(payload).map(|events| (events, payload.len()));
+        let journal = Journal::open(&journals, from, options.chunk, decode, |first, (events, length)| {
             let count = events.len() as u64;
             for (generation, event) in (first..).zip(&events) {
                 if generation > from {
@@ -112,7 +112,7 @@ impl FileStore {
                     replayed += 1;
                 }
             }
-            bytes += payload.len() as u64;
+            bytes += length as u64;
             Ok(count)
         })?;
         let blobs = Blobs::open(&dir.join("blobs"))?;

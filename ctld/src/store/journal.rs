@@ -6,8 +6,8 @@
 //! is unflushed, so only the last frame of the last file can be cut short by a crash; anything else that reads back
 //! wrong is damage and is reported, never skipped.
 
-use super::StoreError;
 use super::frame::{self, Next};
+use super::{StoreError, parallel};
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -36,13 +36,15 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Replays every event after generation `after` through `apply(first generation, payload)`, which returns how many
-    /// events the payload held, and opens the last file for appending, its torn tail cut off.
-    pub fn open(
+    /// Replays every event after generation `after`: `decode` is given payloads in any order, on several threads,
+    /// `apply(first generation, decoded)` what came of them, in order, and returns how many events it was. Opens the last
+    /// file for appending, its torn tail cut off.
+    pub fn open<T: Send>(
         dir: &Path,
         after: u64,
         chunk: u64,
-        mut apply: impl FnMut(u64, &[u8]) -> Result<u64, String>,
+        decode: impl Fn(&[u8]) -> Result<T, String> + Sync,
+        mut apply: impl FnMut(u64, T) -> Result<u64, String>,
     ) -> Result<Journal, StoreError> {
         let mut files = list(dir)?;
         drop_unfinished(dir, &mut files)?;
@@ -57,7 +59,7 @@ impl Journal {
                 let problem = format!("it begins with event {first}, but events from {next} on are missing before it");
                 return Err(StoreError::Corrupt { path: path.clone(), offset: 0, problem });
             }
-            let (end, following) = replay_file(path, *first, newest, &mut apply)?;
+            let (end, following) = replay_file(path, *first, newest, &decode, &mut apply)?;
             next = next.max(following);
             if newest {
                 last = Some((path.clone(), end, following));
@@ -288,12 +290,16 @@ fn read_file(path: &Path) -> Result<Vec<u8>, StoreError> {
     fs::read(path).map_err(|source| StoreError::Io { what: "read", path: path.to_owned(), source })
 }
 
+/// Frames decoded together: enough that handing over costs nothing beside it.
+const UNIT: usize = 64;
+
 /// Replays one file; returns the offset after its last good frame and the generation after its last event.
-fn replay_file(
+fn replay_file<T: Send>(
     path: &Path,
     first: u64,
     newest: bool,
-    apply: &mut impl FnMut(u64, &[u8]) -> Result<u64, String>,
+    decode: &(impl Fn(&[u8]) -> Result<T, String> + Sync),
+    apply: &mut impl FnMut(u64, T) -> Result<u64, String>,
 ) -> Result<(u64, u64), StoreError> {
     let data = read_file(path)?;
     if data.get(..MAGIC.len()).is_none_or(|m| m != MAGIC) {
@@ -301,26 +307,43 @@ fn replay_file(
     }
     let corrupt =
         |offset: usize, problem: String| StoreError::Corrupt { path: path.to_owned(), offset: offset as u64, problem };
-    let (mut offset, mut next) = (MAGIC.len(), first);
-    loop {
+    let mut frames: Vec<(usize, u64, &[u8])> = Vec::new();
+    let mut offset = MAGIC.len();
+    let bad = loop {
         match frame::read(&data, offset) {
             Next::Frame { seq, payload, end } => {
-                if seq != next {
-                    return Err(corrupt(offset, format!("event {seq} where {next} is due")));
-                }
-                next += apply(seq, payload).map_err(|problem| corrupt(offset, problem))?;
+                frames.push((offset, seq, payload));
                 offset = end;
             }
-            Next::End => return Ok((offset as u64, next)),
-            Next::Bad(problem) if newest => {
-                if let Some(later) = frame::find_later(&data, offset, next) {
-                    let problem = format!("{problem}, and a record that was flushed after it follows at {later}");
-                    return Err(corrupt(offset, problem));
-                }
-                tracing::warn!(file = %path.display(), offset, "a record cut short by a crash was never acknowledged; dropped");
-                return Ok((offset as u64, next));
-            }
-            Next::Bad(problem) => return Err(corrupt(offset, problem.to_owned())),
+            Next::End => break None,
+            Next::Bad(problem) => break Some(problem),
         }
+    };
+    let mut next = first;
+    parallel::in_order(
+        &frames,
+        UNIT,
+        |(.., payload)| decode(payload),
+        |n, decoded| {
+            let (offset, seq, _) = frames[n];
+            if seq != next {
+                return Err(corrupt(offset, format!("event {seq} where {next} is due")));
+            }
+            let count = decoded.and_then(|decoded| apply(seq, decoded)).map_err(|problem| corrupt(offset, problem))?;
+            next += count;
+            Ok(())
+        },
+    )?;
+    match bad {
+        None => {}
+        Some(problem) if newest => {
+            if let Some(later) = frame::find_later(&data, offset, next) {
+                let problem = format!("{problem}, and a record that was flushed after it follows at {later}");
+                return Err(corrupt(offset, problem));
+            }
+            tracing::warn!(file = %path.display(), offset, "a record cut short by a crash was never acknowledged; dropped");
+        }
+        Some(problem) => return Err(corrupt(offset, problem.to_owned())),
     }
+    Ok((offset as u64, next))
 }

@@ -16,6 +16,7 @@ mod history;
 mod journal;
 mod lock;
 mod memory;
+mod parallel;
 mod snapshot;
 mod space;
 

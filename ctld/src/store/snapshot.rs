@@ -6,19 +6,18 @@
 
 use super::codec::{self, ConvertError};
 use super::frame::{self, Next};
-use super::{StoreError, journal};
+use super::{StoreError, journal, parallel};
 use prost::Message;
 use prost::bytes::Bytes;
 use sluice_engine::{Job, State};
 use sluice_model::JobSpec;
 use sluice_proto::v1;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use v1::snapshot_chunk::{Footer, Header, Jobs, Kind, Nodes, Partitions};
 
 /// Names the format; the last byte is its version.
@@ -154,49 +153,13 @@ pub fn read(path: &Path) -> Result<Loaded, StoreError> {
         }
     }
     let mut loader = Loader::default();
-    decode_all(&chunks, |n, part| {
+    // Decoding needs no order; specifications are joined with their jobs afterwards.
+    let decode = |(_, payload): &(usize, Bytes)| decode(payload.clone());
+    parallel::in_order(&chunks, 1, decode, |n, part| {
         part.and_then(|part| loader.add(part)).map_err(|problem| corrupt(chunks[n].0, problem))
     })?;
     let state = loader.finish().map_err(|problem| corrupt(offset, problem))?;
     Ok(Loaded { state, bytes: data.len() as u64 })
-}
-
-/// Decodes all chunks and hands them over in their order. Decoding is most of the work and needs no order, so it is done
-/// on several threads; specifications are joined with their jobs afterwards.
-fn decode_all<E>(
-    chunks: &[(usize, Bytes)],
-    mut each: impl FnMut(usize, Result<Part, String>) -> Result<(), E>,
-) -> Result<(), E> {
-    let threads = std::thread::available_parallelism().map_or(1, |n| n.get().min(4));
-    let next = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        // Bounded, so that decoded chunks don't pile up before the one that is waited for.
-        let (sender, receiver) = mpsc::sync_channel(2 * threads);
-        for _ in 0..threads {
-            let (sender, next) = (sender.clone(), &next);
-            scope.spawn(move || {
-                while let Some((n, (_, payload))) = {
-                    let n = next.fetch_add(1, Ordering::Relaxed);
-                    chunks.get(n).map(|chunk| (n, chunk))
-                } {
-                    if sender.send((n, decode(payload.clone()))).is_err() {
-                        break;
-                    }
-                }
-            });
-        }
-        drop(sender);
-        let mut early = BTreeMap::new();
-        let mut due = 0;
-        for (n, part) in receiver {
-            early.insert(n, part);
-            while let Some(part) = early.remove(&due) {
-                each(due, part)?;
-                due += 1;
-            }
-        }
-        Ok(())
-    })
 }
 
 /// A decoded chunk. Jobs still lack their specification.
