@@ -178,7 +178,8 @@ fn wait_exits_as_the_job_did() {
         let bench = Bench::new();
         let record = |state: &str| v1::JobRecord { id: 7, state: state.to_owned(), ..Default::default() };
         let exit = Some(v1::ExitStatus { code, signal });
-        let ended = v1::JobRecord { outcome: Some(Box::new(v1::Outcome { exit, ..Default::default() })), ..record(state) };
+        let ended =
+            v1::JobRecord { outcome: Some(Box::new(v1::Outcome { exit, ..Default::default() })), ..record(state) };
         let watch = vec![record("PENDING"), record("RUNNING"), ended];
         let _served = serve(&bench.socket(), Fake { watch, ..Fake::default() });
         assert_eq!(bench.run("sbatch", &["--wait", "--wrap", "true"]).code, Some(expected), "{state} {code}:{signal}");
