@@ -54,7 +54,7 @@ pub fn reason(job: &Job, state: &State, remarks: &Remarks, now: Time) -> Reason 
             .or_else(|| remarks.reasons.get(&job.id).copied())
             // The scheduler remarks only on the jobs that it looked at; the rest wait behind those.
             .unwrap_or(if remarks.at.is_some_and(|at| at > job.submitted) { Reason::Priority } else { Reason::None }),
-        Phase::Running(_) => Reason::None,
+        Phase::Running(_) => query::hold_reason(job).unwrap_or(Reason::None),
         Phase::Completing { outcome, .. } | Phase::Ended { outcome, .. } => outcome.reason,
     }
 }

@@ -8,7 +8,7 @@ mod waiting;
 pub use estimate::{Estimate, test_submission};
 pub use nodes::{Free, NodeBase, NodeCondition, available, expected_attempts, free, node_state, owed_launches};
 pub use scheduling::{array_room, requested, scheduler_input};
-pub use waiting::wait_reason;
+pub use waiting::{hold_reason, wait_reason};
 
 use crate::job::ArrayRole;
 use crate::state::State;

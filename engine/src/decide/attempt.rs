@@ -53,6 +53,9 @@ fn end_stray(cx: &mut Cx, node: &NodeName, job: JobId, attempt: u32) {
     cx.perform(Effect::EndAttempt { node: node.clone(), job, attempt });
 }
 
+/// A batch script that could not be started, as Slurm marks it (`0:53`): not to be mistaken for the script's own exit.
+const NOT_LAUNCHED: ExitStatus = ExitStatus { code: 0, signal: 53 };
+
 /// The record of the batch step as it begins.
 fn batch_step(job: &Job, run: &Run) -> StepRecord {
     let first = &run.allocation.nodes[0];
@@ -89,45 +92,51 @@ pub(super) fn batch_ended(
     let Some(run) = current(&job, node, attempt).filter(|run| is_batch_host(&job, run, node)) else {
         return Ok(Reply::Done);
     };
-    if failure.is_none() {
-        let known = job.steps.get(&StepId::Batch).map(|s| StepRecord::clone(s));
-        let step = known.unwrap_or_else(|| batch_step(&job, run));
-        let ended_by_us = run.ending.is_some() || !matches!(job.phase, Phase::Running(_));
-        let state = match step.end {
-            // Said before.
-            Some(_) if step.exit == exit => step.state,
-            _ if ended_by_us && !exit.is_success() => JobState::Cancelled,
-            _ => outcome_of(exit).state,
-        };
-        let end = Some(job.ended().unwrap_or(cx.now));
-        let step = StepRecord { end, state, exit, usage, ..step };
-        if job.steps.get(&StepId::Batch).map(Arc::as_ref) != Some(&step) {
-            cx.emit(Event::StepChanged { step: Arc::new(step) });
-        }
-    }
-    let Phase::Running(run) = &job.phase else { return Ok(Reply::Done) };
-    if let Some(outcome) = run.ending.clone() {
-        // However it took the signal, it ends as what was decided.
-        cx.complete(id, outcome, &[], run.then);
-        return Ok(Reply::Done);
-    }
-    match failure {
-        None => cx.complete(id, outcome_of(exit), &[], AfterEnd::Finish),
-        Some(LaunchFailure { kind: LaunchFailureKind::Job, detail }) => {
-            let exit = if exit.is_success() { ExitStatus { code: 1, signal: 0 } } else { exit };
-            let detail = Some(detail.clone());
-            let outcome = Outcome { exit, detail, ..Outcome::of(JobState::Failed, Reason::JobLaunchFailure) };
-            cx.complete(id, outcome, &[], AfterEnd::Finish);
-        }
+    let told = match failure {
         Some(LaunchFailure { kind: LaunchFailureKind::Node, detail }) => {
-            cx.drain_node(node, format!("launch failure: {detail}"));
-            let outcome = Outcome::of(JobState::NodeFail, Reason::JobLaunchFailure);
-            let outcome = Outcome { detail: Some(detail.clone()), ..outcome };
-            // The script has not begun, so even a job that must not be requeued can be.
-            cx.complete(id, outcome, &[], AfterEnd::Requeue { hold: false });
+            launch_failed_by_node(cx, node, &job, detail);
+            return Ok(Reply::Done);
         }
+        Some(LaunchFailure { kind: LaunchFailureKind::Job, detail }) => Outcome {
+            exit: NOT_LAUNCHED,
+            detail: Some(detail.clone()),
+            ..Outcome::of(JobState::Failed, Reason::JobLaunchFailure)
+        },
+        None => outcome_of(exit),
+    };
+    let known = job.steps.get(&StepId::Batch).map(|s| StepRecord::clone(s));
+    let step = known.unwrap_or_else(|| batch_step(&job, run));
+    let ended_by_us = run.ending.is_some() || !matches!(job.phase, Phase::Running(_));
+    let state = match step.end {
+        // Said before.
+        Some(_) if step.exit == told.exit => step.state,
+        _ if failure.is_some() || (ended_by_us && !exit.is_success()) => JobState::Cancelled,
+        _ => told.state,
+    };
+    let end = Some(job.ended().unwrap_or(cx.now));
+    let step = StepRecord { end, state, exit: told.exit, usage, ..step };
+    if job.steps.get(&StepId::Batch).map(Arc::as_ref) != Some(&step) {
+        cx.emit(Event::StepChanged { step: Arc::new(step) });
+    }
+    if let Phase::Running(run) = &job.phase {
+        // However it took the signal, it ends as what was decided.
+        let (outcome, then) = run.ending.clone().map_or((told, AfterEnd::Finish), |decided| (decided, run.then));
+        cx.complete(id, outcome, &[], then);
     }
     Ok(Reply::Done)
+}
+
+/// The script has its chance elsewhere, and there is no step to tell of here.
+fn launch_failed_by_node(cx: &mut Cx, node: &NodeName, job: &Job, detail: &str) {
+    let Phase::Running(run) = &job.phase else { return };
+    if let Some(outcome) = run.ending.clone() {
+        return cx.complete(job.id, outcome, &[], run.then);
+    }
+    cx.drain_node(node, format!("launch failure: {detail}"));
+    let outcome = Outcome::of(JobState::NodeFail, Reason::JobLaunchFailure);
+    let outcome = Outcome { detail: Some(detail.to_owned()), ..outcome };
+    // The script has not begun, so even a job that must not be requeued can be.
+    cx.complete(job.id, outcome, &[], AfterEnd::Requeue { hold: false });
 }
 
 pub(super) fn gone(cx: &mut Cx, node: &NodeName, id: JobId, attempt: u32) -> Result<Reply, Reject> {

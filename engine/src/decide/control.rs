@@ -10,13 +10,13 @@ use crate::reject::Reject;
 use sluice_model::job::JobKind;
 use sluice_model::{JobId, JobState, Reason};
 
-/// The priority of a held job is 0. A hold by somebody else than the owner is an administrator's, unless `uhold` was
-/// asked for. A running job is not touched, but is held once it is back in the queue.
+/// The priority of a held job is 0. A hold by an operator is an administrator's even on a job of their own, unless
+/// `uhold` was asked for. A running job runs on, but is held once it is back in the queue.
 pub(super) fn hold(cx: &mut Cx, caller: &Caller, target: &JobTarget, user_hold: bool) -> Result<Reply, Reject> {
     let records = find_records(cx, caller, target)?;
     let mut jobs = Vec::new();
     for job in records.iter().filter(|j| !matches!(j.phase, Phase::Ended { .. })) {
-        let by_admin = caller.role >= Role::Operator && caller.uid != job.spec.uid && !user_hold;
+        let by_admin = caller.role >= Role::Operator && !user_hold;
         let hold = match (by_admin, job.hold) {
             (true, _) => Hold::Admin,
             // A user's hold does not lift an administrator's.

@@ -269,8 +269,10 @@ fn change_priority(cx: &mut Cx, caller: &Caller, before: &Job, c: &JobChange) {
         base = niced(plain.clamp(1, i64::from(u32::MAX - 1)) as u32, nice);
     }
     let (priority, hold) = match c.priority {
-        Some(0) if caller.uid == before.spec.uid => (0, Hold::User),
-        Some(0) => (0, Hold::Admin),
+        Some(0) if caller.role >= Role::Operator => (0, Hold::Admin),
+        // A user's hold does not lift an administrator's.
+        Some(0) if before.hold == Hold::Admin => (0, Hold::Admin),
+        Some(0) => (0, Hold::User),
         Some(p) => {
             base = p;
             (p, Hold::No)

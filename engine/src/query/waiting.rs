@@ -13,11 +13,8 @@ pub fn wait_reason(job: &Job, state: &State, now: Time) -> Option<Reason> {
     if !matches!(job.phase, Phase::Pending) {
         return None;
     }
-    match job.hold {
-        Hold::User => return Some(Reason::JobHeldUser),
-        Hold::Admin => return Some(Reason::JobHeldAdmin),
-        Hold::Requeued(reason) => return Some(reason),
-        Hold::No => {}
+    if let Some(held) = hold_reason(job) {
+        return Some(held);
     }
     if job.dependency_failed {
         return Some(Reason::DependencyNeverSatisfied);
@@ -32,6 +29,16 @@ pub fn wait_reason(job: &Job, state: &State, now: Time) -> Option<Reason> {
         return Some(Reason::JobArrayTaskLimit);
     }
     partitions(job, state)
+}
+
+/// Why the job is held; a running one will be once it is back in the queue.
+pub fn hold_reason(job: &Job) -> Option<Reason> {
+    match job.hold {
+        Hold::User => Some(Reason::JobHeldUser),
+        Hold::Admin => Some(Reason::JobHeldAdmin),
+        Hold::Requeued(reason) => Some(reason),
+        Hold::No => None,
+    }
 }
 
 /// A reason that all of its partitions give.

@@ -41,6 +41,20 @@ fn a_user_can_not_release_an_administrators_hold() {
 }
 
 #[test]
+fn an_operators_hold_is_an_administrators_even_on_an_own_job() {
+    let mut w = World::new();
+    let operator = crate::command::Caller { uid: 1500, ..operator() };
+    let id = w.submit(job());
+    hold(&mut w, operator.clone(), id, false);
+    assert_eq!(w.reason(id), Some(Reason::JobHeldAdmin));
+    hold(&mut w, operator.clone(), id, true);
+    assert_eq!(w.reason(id), Some(Reason::JobHeldUser));
+    let change = crate::command::JobChange { priority: Some(0), ..Default::default() };
+    w.ok(Command::UpdateJob { caller: operator, target: JobTarget::Job(id), change: Box::new(change) });
+    assert_eq!(w.reason(id), Some(Reason::JobHeldAdmin));
+}
+
+#[test]
 fn a_hold_on_a_running_job_counts_when_it_is_requeued() {
     let mut w = World::new();
     let id = w.submit(job());
@@ -48,6 +62,7 @@ fn a_hold_on_a_running_job_counts_when_it_is_requeued() {
     w.confirm(id);
     hold(&mut w, user(1500), id, false);
     assert_eq!(w.state_of(id), JobState::Running);
+    assert_eq!(crate::query::hold_reason(w.job(id)), Some(Reason::JobHeldUser), "shown while it runs");
     w.ok(Command::Requeue { caller: user(1500), target: JobTarget::Job(id), hold: false });
     w.batch_ends(id, killed(15));
     w.clean(id);
@@ -139,4 +154,31 @@ fn jobs_of_a_higher_tier_go_first() {
     spec.partitions = vec!["high".to_owned()];
     let third = w.submit(spec);
     assert_eq!(w.schedule()[0], third);
+}
+
+#[test]
+fn a_short_queue_depth_still_shows_the_scheduler_the_higher_tier_first() {
+    let mut c = config();
+    c.scheduling.queue_depth = 2;
+    let mut high = partition("high", &["n1", "n2"], false);
+    high.priority_tier = 5;
+    c.partitions.push(high);
+    let mut w = World::with(c);
+    let with_priority = |w: &mut World, partition: &str, priority: u32| {
+        let mut spec = cores(4);
+        spec.partitions = vec![partition.to_owned()];
+        let id = w.submit(spec);
+        let change = crate::command::JobChange { priority: Some(priority), ..Default::default() };
+        w.ok(Command::UpdateJob { caller: operator(), target: JobTarget::Job(id), change: Box::new(change) });
+        id
+    };
+    let low: Vec<_> = (0..4).map(|n| with_priority(&mut w, "main", 9000 + n)).collect();
+    let first = with_priority(&mut w, "high", 1);
+    let shown =
+        |w: &World| crate::query::scheduler_input(&w.state, w.now).pending.iter().map(|p| p.job).collect::<Vec<_>>();
+    assert_eq!(shown(&w), [first, low[3]], "the tier comes before the priority");
+    // Changed while they wait.
+    let change = Box::new(PartitionChange { priority_tier: Some(0), ..Default::default() });
+    w.ok(Command::UpdatePartition { caller: operator(), name: "high".to_owned(), change });
+    assert_eq!(shown(&w), [low[3], low[2]]);
 }

@@ -192,8 +192,13 @@ fn a_launch_that_fails_by_the_job_ends_it_and_says_why() {
         failure: Some(failure),
     });
     w.clean(id);
-    assert_eq!(w.state_of(id), JobState::Failed);
-    assert_eq!(w.outcome(id).detail.as_deref(), Some("no directory /nowhere"));
+    let outcome = w.outcome(id);
+    assert_eq!((outcome.state, outcome.reason), (JobState::Failed, Reason::JobLaunchFailure));
+    assert_eq!(outcome.detail.as_deref(), Some("no directory /nowhere"));
+    assert_eq!(outcome.exit.to_string(), "0:53", "not to be mistaken for the script's own exit");
+    let batch = &w.job(id).steps[&StepId::Batch];
+    assert_eq!((batch.state, batch.exit), (JobState::Cancelled, outcome.exit));
+    assert!(batch.end.is_some());
 }
 
 #[test]
