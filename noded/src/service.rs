@@ -14,8 +14,8 @@ use sluice_identity::credential::verify_grant;
 use sluice_identity::server::{self, Origin, Peer, Verifier};
 use sluice_proto::v1::{
     self, CreateStepReply, CreateStepRequest, Empty, ListStepsReply, ListStepsRequest, SignalStepRequest, StepInput,
-    StepKey, StepLaunch, StepOutput, StepPartEndedRequest, StepProcess, SupervisorCommand, step_input, step_output,
-    supervisor_command,
+    StepKey, StepLaunch, StepOutput, StepPartEndedRequest, StepProcess, SupervisorCommand, Terminate, step_input,
+    step_output, supervisor_command,
 };
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -40,6 +40,9 @@ pub struct NodeSteps {
 /// How long a user of another host is believed to come before the launch of their job: orders to several nodes travel on
 /// links of their own.
 const EARLY: Duration = Duration::from_secs(5);
+
+/// How long srun hears of the end later than it is, so that the next step finds the resources free.
+const RELEASE: Duration = Duration::from_secs(2);
 
 impl NodeSteps {
     async fn caller<T>(&self, request: &Request<T>) -> Result<Caller, Status> {
@@ -66,7 +69,7 @@ impl NodeSteps {
         answer.await.map_err(|_| Status::unavailable("the node daemon is ending"))?
     }
 
-    async fn launch(&self, launch: StepLaunch, caller: &Caller, srun: &str) -> Result<PathBuf, Status> {
+    async fn launch(&self, launch: StepLaunch, caller: &Caller, srun: &str) -> Result<(PathBuf, StepKey), Status> {
         let wire = launch.grant.clone().unwrap_or_default();
         let grant = verify_grant(&wire, self.keys.cluster(), sluice_identity::now_ms())
             .map_err(|why| Status::permission_denied(why.to_string()))?;
@@ -78,7 +81,11 @@ impl NodeSteps {
         }
         let spec = launch::step::spec(&self.site, &launch, &grant, srun).map_err(Status::invalid_argument)?;
         let credential = wire.credential.unwrap_or_default();
-        self.ask(|reply| Message::StartPart { grant: Box::new(grant), credential, spec: Box::new(spec), reply }).await
+        let key = StepKey::from(&grant.key);
+        let dir = self
+            .ask(|reply| Message::StartPart { grant: Box::new(grant), credential, spec: Box::new(spec), reply })
+            .await?;
+        Ok((dir, key))
     }
 }
 
@@ -120,21 +127,29 @@ impl v1::node_steps_server::NodeSteps for NodeSteps {
         let first = tokio::time::timeout(Duration::from_secs(30), input.message())
             .await
             .map_err(|_| Status::deadline_exceeded("nothing was launched within 30 s"))??;
-        let (dir, attach) = match first.and_then(|f| f.kind) {
+        let (dir, key, attach) = match first.and_then(|f| f.kind) {
             Some(step_input::Kind::Launch(launch)) => {
-                let dir = self.launch(launch, &caller, &srun).await?;
-                (dir, v1::StepAttach { key: None, received: 0 })
+                let (dir, key) = self.launch(launch, &caller, &srun).await?;
+                (dir, key, v1::StepAttach { key: None, received: 0 })
             }
             Some(step_input::Kind::Attach(attach)) => {
                 let key = key(attach.key)?;
-                (self.ask(|reply| Message::FindPart { key, caller, reply }).await?, attach)
+                (self.ask(|reply| Message::FindPart { key, caller, reply }).await?, key, attach)
             }
             _ => return Err(Status::invalid_argument("a step begins with a launch or an attach")),
         };
         let stream = connect(&dir).await?;
         // Few messages ahead of a slow srun: the supervisor's own buffer is the one that counts.
         let (out, receiver) = mpsc::channel(8);
-        tokio::spawn(join(stream, attach, input, out));
+        let owner = self.owner.clone();
+        let released = async move {
+            let (waiter, told) = oneshot::channel();
+            if owner.send(Message::WaitTold { key, waiter }).is_ok() {
+                // Answered by dropping; a step manager that can't be reached keeps nobody longer.
+                let _ = tokio::time::timeout(RELEASE, told).await;
+            }
+        };
+        tokio::spawn(join(stream, attach, input, out, released));
         Ok(Response::new(Box::pin(ReceiverStream::new(receiver))))
     }
 
@@ -190,12 +205,13 @@ async fn connect(dir: &Path) -> Result<UnixStream, Status> {
     UnixStream::from_std(stream).map_err(gone)
 }
 
-/// Joins a client to a supervisor until either is done.
+/// Joins a client to a supervisor until either is done. `released` completes when the step's resources are free.
 async fn join(
     stream: UnixStream,
     attach: v1::StepAttach,
     input: Streaming<StepInput>,
     out: mpsc::Sender<Result<StepOutput, Status>>,
+    released: impl Future<Output = ()>,
 ) {
     let (read, mut write) = stream.into_split();
     let mut hello = Vec::new();
@@ -208,7 +224,7 @@ async fn join(
     let mut last = 0;
     let mut ended = false;
     {
-        let to_client = pass_output(read, &out, &mut last, &mut ended);
+        let to_client = pass_output(read, &out, released, &mut last, &mut ended);
         let from_client = pass_input(input, &mut write);
         tokio::select! {
             () = to_client => {}
@@ -228,11 +244,13 @@ async fn join(
 async fn pass_output(
     mut read: OwnedReadHalf,
     out: &mpsc::Sender<Result<StepOutput, Status>>,
+    released: impl Future<Output = ()>,
     last: &mut u64,
     ended: &mut bool,
 ) {
     let mut decoder = Decoder::default();
     let mut chunk = vec![0; 128 << 10];
+    let mut released = Some(released);
     loop {
         match read.read(&mut chunk).await {
             Ok(n) if n > 0 => decoder.push(&chunk[..n]),
@@ -244,6 +262,9 @@ async fn pass_output(
                 Ok(Some(message)) => {
                     *last = message.sequence.max(*last);
                     let is_end = matches!(message.kind, Some(step_output::Kind::Ended(_)));
+                    if let Some(released) = released.take_if(|_| is_end) {
+                        released.await;
+                    }
                     if out.send(Ok(message)).await.is_err() {
                         return;
                     }
@@ -274,6 +295,10 @@ async fn pass_input(mut input: Streaming<StepInput>, write: &mut OwnedWriteHalf)
             Some(step_input::Kind::Stdin(data)) => supervisor_command::Kind::Stdin(data),
             Some(step_input::Kind::Signal(signal)) if signal == libc::SIGKILL as u32 => {
                 supervisor_command::Kind::KillAll(true)
+            }
+            // srun passes SIGTERM on when the step is to end, and because it was sent one itself.
+            Some(step_input::Kind::Signal(signal)) if signal == libc::SIGTERM as u32 => {
+                supervisor_command::Kind::Terminate(Terminate { then_kill: true, ..Terminate::default() })
             }
             Some(step_input::Kind::Signal(signal)) if (1..=64).contains(&signal) => {
                 supervisor_command::Kind::Signal(signal)

@@ -88,7 +88,7 @@ async fn a_running_job_is_adopted_and_can_be_ended() {
     bench.send("node1", job.launch());
     bench.send("node1", job.end());
     let ended = bench.report("node1", batch(5)).await;
-    assert_eq!(ended.exit, Some(ExitStatus { code: 0, signal: 9 }));
+    assert_eq!(ended.exit, Some(ExitStatus { code: 0, signal: 15 }), "told to end before anything is killed");
     bench.gone("node1", 5).await;
     let daemon: i32 = bench.read("pid").trim().parse().unwrap();
     assert!(!bench::alive(daemon));
@@ -170,6 +170,73 @@ async fn a_step_waits_for_cpus_and_a_killed_one_makes_room() {
     assert_eq!(bench.step_end("node1", 5, 0).await.state, "CANCELLED");
     let granted = waiting.message().await.unwrap().unwrap();
     assert!(matches!(granted.kind, Some(create_step_reply::Kind::Granted(_))));
+}
+
+/// Says so when told to end, and takes its time.
+const SAVES: &str =
+    "trap 'echo saving; read x < fifo; echo saved; exit 3' TERM; echo up > up; while :; do sleep 0.02; done";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_of_a_job_that_ends_may_save_and_is_told_once() {
+    let bench = Bench::start(1).await;
+    bench.fifo("fifo");
+    let job = Job::allocation(&bench, 5, &["node1"]);
+    bench.send("node1", job.launch());
+    let request = StepRequest { job: 5, ntasks: Some(1), ..StepRequest::default() };
+    let grant = bench.grant("node1", request, Some(job.credential())).await.unwrap();
+    let (inputs, outputs) = bench.open_step("node1", &grant, SAVES).await;
+    bench.until("the trap", || bench.read("up") == "up\n").await;
+    bench.send("node1", job.signal(15));
+    bench.send("node1", job.end());
+    // As an srun that is itself of the job passes it on.
+    inputs.send(StepInput { kind: Some(In::Signal(15)) }).unwrap();
+    bench.write_fifo("fifo");
+    let part = bench::collect(inputs, outputs).await;
+    let text = String::from_utf8_lossy(&part.output[&0]).into_owned();
+    assert_eq!(text.matches("saving").count(), 1, "{text}");
+    assert_eq!(text.matches("saved").count(), 1, "{text}");
+    assert_eq!(text.matches("*** STEP 5.0 ON node1 CANCELLED AT ").count(), 1, "{text}");
+    let record = bench.step_end("node1", 5, 0).await;
+    assert_eq!((record.state.as_str(), record.exit), ("FAILED", Some(ExitStatus { code: 3, signal: 0 })));
+    bench.gone("node1", 5).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_beyond_its_own_time_limit_may_save_before_it_is_killed() {
+    let bench = Bench::start(1).await;
+    bench.fifo("fifo");
+    let job = Job::allocation(&bench, 5, &["node1"]);
+    bench.send("node1", job.launch());
+    let request = StepRequest { job: 5, ntasks: Some(1), time_limit_secs: Some(1), ..StepRequest::default() };
+    let grant = bench.grant("node1", request.clone(), Some(job.credential())).await.unwrap();
+    let running = tokio::spawn(bench.run_step("node1", &grant, SAVES, b""));
+    bench.write_fifo("fifo");
+    let part = running.await.unwrap();
+    let text = String::from_utf8_lossy(&part.output[&0]).into_owned();
+    assert!(text.contains("saving\nsaved\n") && text.contains(" DUE TO TIME LIMIT ***\n"), "{text}");
+    assert_eq!(bench.step_end("node1", 5, 0).await.state, "TIMEOUT");
+
+    let grant = bench.grant("node1", request.clone(), None).await.unwrap();
+    let part = bench.run_step("node1", &grant, "exec sleep 1000", b"").await;
+    assert_eq!(part.ended.worst, Some(ExitStatus { code: 0, signal: 15 }));
+
+    let grant = bench.grant("node1", request, None).await.unwrap();
+    let part = bench.run_step("node1", &grant, "trap '' TERM; while :; do sleep 1000; done", b"").await;
+    assert_eq!(part.ended.worst, Some(ExitStatus { code: 0, signal: 9 }));
+    assert_eq!(bench.step_end("node1", 5, 2).await.state, "TIMEOUT");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_has_seen_the_end_of_its_step_finds_the_resources_free() {
+    let bench = Bench::start(1).await;
+    let job = Job::allocation(&bench, 5, &["node1"]);
+    bench.send("node1", job.launch());
+    for _ in 0..20 {
+        let whole = StepRequest { job: 5, ntasks: Some(1), ..StepRequest::default() };
+        // Panics when it has to wait.
+        let grant = bench.grant("node1", whole, Some(job.credential())).await.unwrap();
+        bench.run_step("node1", &grant, "exit 0", b"").await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -509,9 +509,75 @@ fn one_bad_exit_ends_the_others_when_asked() {
     let bench = Bench::new();
     let mut spec = bench.spec(vec![sh("exit 5"), TaskSpec { rank: 1, ..sh("sleep 1000") }]);
     spec.kill_on_bad_exit = true;
-    let exit = bench.run(&spec);
-    assert_eq!(exit.worst, Some(ExitStatus { code: 0, signal: 9 }));
-    assert_eq!(exit.tasks[1].exit, Some(ExitStatus { code: 0, signal: 9 }));
+    spec.kill_wait_secs = 30;
+    spec.client = true;
+    let supervisor = bench.start(&spec);
+    let all = supervisor.attach(0).collect();
+    assert_eq!(all.ended.unwrap().worst, Some(ExitStatus { code: 0, signal: 15 }));
+    let said = String::from_utf8_lossy(&all.output[&(0, 1)]).into_owned();
+    assert!(said.starts_with("slurmstepd: error: *** STEP 7.0 ON ") && said.contains(" CANCELLED AT "), "{said}");
+    let exit = supervisor.last_word();
+    assert_eq!(exit.tasks[1].exit, Some(ExitStatus { code: 0, signal: 15 }));
+}
+
+const END: Terminate = Terminate { again: false, then_kill: true, job_over: false };
+
+#[test]
+fn the_end_of_a_job_that_comes_on_several_ways_is_one_signal() {
+    let bench = Bench::new();
+    let mut spec = bench.spec(vec![sh("trap 'echo term >> got' TERM; trap 'echo usr1 >> got; : > stop' USR1; \
+         echo up > up; until [ -e stop ]; do sleep 0.01; done")]);
+    spec.kill_wait_secs = 60;
+    let supervisor = bench.start(&spec);
+    wait_for("the traps", || bench.read("up") == "up\n");
+    let mut wire = supervisor.connect();
+    wire.say(supervisor_command::Kind::Terminate(Terminate { again: true, ..Terminate::default() }));
+    wait_for("the signal", || bench.read("got").contains("term"));
+    wire.say(supervisor_command::Kind::Terminate(END));
+    wire.say(supervisor_command::Kind::Signal(libc::SIGUSR1 as u32));
+    let exit = supervisor.last_word();
+    assert_eq!(bench.read("got"), "term\nusr1\n");
+    assert!(!exit.cancelled);
+}
+
+#[test]
+fn what_does_not_end_in_the_time_given_is_killed() {
+    let bench = Bench::new();
+    let mut spec = bench.spec(vec![sh("trap '' TERM; echo up > up; while :; do sleep 1000; done")]);
+    spec.kill_wait_secs = 1;
+    let supervisor = bench.start(&spec);
+    wait_for("the trap", || bench.read("up") == "up\n");
+    supervisor.connect().say(supervisor_command::Kind::Terminate(END));
+    let exit = supervisor.last_word();
+    assert_eq!((exit.cancelled, exit.worst), (true, Some(ExitStatus { code: 0, signal: 9 })));
+}
+
+#[test]
+fn what_a_batch_script_that_died_of_its_end_leaves_behind_has_time_to_end() {
+    let bench = Bench::new();
+    nix::unistd::mkfifo(&bench.path().join("fifo"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let script = "sh -c 'trap \"read x < fifo; echo saved > saved; exit\" TERM; echo up > up; \
+         while :; do sleep 0.01; done' & wait";
+    let mut spec = bench.spec(vec![sh(script)]);
+    spec.kill_wait_secs = 60;
+    let supervisor = bench.start(&spec);
+    wait_for("the trap", || bench.read("up") == "up\n");
+    supervisor.connect().say(supervisor_command::Kind::Terminate(Terminate { again: true, ..Terminate::default() }));
+    std::fs::write(bench.path().join("fifo"), "go\n").unwrap();
+    let exit = supervisor.last_word();
+    assert_eq!(exit.worst, Some(ExitStatus { code: 0, signal: 15 }));
+    assert_eq!(bench.read("saved"), "saved\n");
+
+    // But not longer than it is given.
+    let bench = Bench::new();
+    let script = "sh -c 'trap \"\" TERM; echo $$ > pid; while :; do sleep 1000; done' & wait";
+    let mut spec = bench.spec(vec![sh(script)]);
+    spec.kill_wait_secs = 1;
+    let supervisor = bench.start(&spec);
+    wait_for("the other process", || bench.read("pid").ends_with('\n'));
+    supervisor.connect().say(supervisor_command::Kind::Terminate(Terminate { again: true, ..Terminate::default() }));
+    supervisor.last_word();
+    assert!(!alive(bench.read("pid").trim().parse().unwrap()));
 }
 
 #[test]

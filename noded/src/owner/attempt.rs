@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tonic::Status;
 
-/// How long the end of an attempt waits for the last word of other nodes' parts of its steps.
+/// How long beyond their time to end by themselves an attempt's end waits for the last word of other nodes' parts.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// How long a client may come back for the rest of a finished step's output (the supervisor waits as long).
@@ -210,7 +210,7 @@ impl Owner {
         }));
     }
 
-    /// The job holds nothing here any more: everything of it goes.
+    /// The job is to hold nothing here any more: everything of it ends, in the time that SIGTERM gives.
     pub(super) fn end_attempt(&mut self, key: AttemptKey) {
         let Some(attempt) = self.attempts.get_mut(&key) else {
             // Unknown or over: say so (again).
@@ -229,7 +229,7 @@ impl Owner {
                 if *step != batch() {
                     part.notice(&format!("STEP {}.{step}", key.0), &self.setup.site.node, "");
                 }
-                part.kill();
+                part.end(true);
             }
             if let Some(manager) = &mut attempt.manager {
                 for waiting in manager.waiting.drain(..) {
@@ -252,7 +252,8 @@ impl Owner {
         }
         let me = self.setup.site.node.as_str();
         let open = attempt.manager.iter().flat_map(|m| m.running.values()).any(|step| step.waits_for_others(me));
-        if open && since.elapsed() < LAST_WORDS {
+        let kill_wait = Duration::from_secs(self.config.kill_wait_secs.into());
+        if open && since.elapsed() < kill_wait + LAST_WORDS {
             return;
         }
         self.close_steps(key);

@@ -99,6 +99,11 @@ pub enum Message {
     PartTold {
         key: StepKey,
     },
+    /// `waiter` is dropped when this node's part is over for the step manager, too.
+    WaitTold {
+        key: StepKey,
+        waiter: oneshot::Sender<()>,
+    },
     /// A node says that it has no part of this step.
     PartMissing {
         key: StepKey,
@@ -230,6 +235,7 @@ impl Owner {
                 self.answer(reply, result);
             }
             Message::PartTold { key } => self.part_told(key),
+            Message::WaitTold { key, waiter } => self.wait_told(&key, waiter),
             Message::PartMissing { key, node } => self.part_missing(key, node),
             Message::SignalStep { key, signal, caller, reply } => {
                 let result = self.signal_step(key, signal, &caller);

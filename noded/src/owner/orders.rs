@@ -59,12 +59,10 @@ impl Owner {
                 };
                 part.notice(&what, &node, why);
             }
-            if order.signal == libc::SIGTERM as u32 && everything {
-                // One that stands still would never see it.
-                part.send(supervisor_command::Kind::Signal(libc::SIGCONT as u32));
-            }
             if order.signal == libc::SIGKILL as u32 {
                 part.kill();
+            } else if order.signal == libc::SIGTERM as u32 && everything {
+                part.terminate();
             } else if is_batch && !everything {
                 // The shell alone, not its children (scancel's manual page, --batch).
                 part.send(supervisor_command::Kind::SignalLeaders(order.signal));

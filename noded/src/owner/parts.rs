@@ -9,12 +9,13 @@ use sluice_identity::client::{Authorized, Endpoint, Tokens};
 use sluice_identity::credential::VerifiedGrant;
 use sluice_model::StepId;
 use sluice_proto::v1::{
-    ExitStatus, JobCredential, StepKey, StepPartEndedRequest, StepRecord, SupervisorExit, SupervisorSpec,
+    ExitStatus, JobCredential, StepKey, StepPartEndedRequest, StepRecord, SupervisorExit, SupervisorSpec, Terminate,
     supervisor_command,
 };
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
 use tonic::Status;
 
 /// How often a supervisor that is gone without a last word is started again, to say so.
@@ -28,11 +29,13 @@ pub struct Part {
     over: bool,
     /// Its end has been announced in its output.
     noticed: bool,
+    /// Dropped with the part: by then the step manager knows of its end.
+    waiters: Vec<oneshot::Sender<()>>,
 }
 
 impl Part {
     pub fn new(ranks: Vec<u32>) -> Part {
-        Part { commands: None, pids: Vec::new(), ranks, restarts: 0, over: false, noticed: false }
+        Part { commands: None, pids: Vec::new(), ranks, restarts: 0, over: false, noticed: false, waiters: Vec::new() }
     }
     pub fn is_over(&self) -> bool {
         self.over
@@ -48,10 +51,19 @@ impl Part {
         if self.over || std::mem::replace(&mut self.noticed, true) || !self.ranks.contains(&0) {
             return;
         }
-        let now = sluice_model::Time(sluice_identity::now_ms());
-        let at = sluice_model::time::format_time(now, &jiff::tz::TimeZone::system());
-        let line = format!("slurmstepd: error: *** {what} ON {node} CANCELLED AT {at}{why} ***\n");
-        self.send(supervisor_command::Kind::Notify(line.into()));
+        self.send(supervisor_command::Kind::Notify(crate::supervise::notice(what, node, why).into()));
+    }
+    /// SIGTERM unless it has had one, and SIGKILL when its time is over.
+    pub fn end(&self, job_over: bool) {
+        self.send(supervisor_command::Kind::Terminate(Terminate { again: false, then_kill: true, job_over }));
+    }
+    /// The order of the controller to end what can end by itself.
+    pub fn terminate(&self) {
+        self.send(supervisor_command::Kind::Terminate(Terminate { again: true, ..Terminate::default() }));
+    }
+    /// `waiter` is dropped when the step manager knows of the end.
+    pub fn wait_told(&mut self, waiter: oneshot::Sender<()>) {
+        self.waiters.push(waiter);
     }
     pub fn kill(&self) {
         self.send(supervisor_command::Kind::KillAll(true));
@@ -123,7 +135,7 @@ impl Owner {
         if let Some(part) = self.part(&key) {
             part.commands = Some(commands);
             if ending {
-                part.kill();
+                part.end(true);
             }
         }
     }
@@ -223,6 +235,13 @@ impl Owner {
             && error.kind() != std::io::ErrorKind::NotFound
         {
             tracing::debug!(%error, step = name(&key), "not marked as told");
+        }
+    }
+
+    /// Answers (by dropping) when this node's part is over and its resources are given back, or was never here.
+    pub(super) fn wait_told(&mut self, key: &StepKey, waiter: oneshot::Sender<()>) {
+        if let Some(part) = self.part(key) {
+            part.wait_told(waiter);
         }
     }
 

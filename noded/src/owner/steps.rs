@@ -38,6 +38,8 @@ pub struct Running {
     /// Its own time limit.
     deadline: Option<Instant>,
     timed_out: bool,
+    /// After its time limit it was told to end; what has not by then is killed.
+    kill_at: Option<Instant>,
 }
 
 #[derive(Default)]
@@ -49,7 +51,7 @@ pub struct Manager {
 impl Running {
     pub fn adopted(kept: ManagedStep) -> Running {
         // Whether its beginning was reported is not known: once more is harmless.
-        Running { kept, unreported: true, looked: Instant::now(), deadline: None, timed_out: false }
+        Running { kept, unreported: true, looked: Instant::now(), deadline: None, timed_out: false, kill_at: None }
     }
 
     /// Another node than `me` has not said yet how its part ended.
@@ -212,6 +214,7 @@ impl Owner {
                 looked: Instant::now(),
                 deadline: limit.map(|s| Instant::now() + Duration::from_secs(u64::from(s))),
                 timed_out: false,
+                kill_at: None,
             };
             manager.running.insert(number, running);
         }
@@ -334,7 +337,9 @@ impl Owner {
             if signal == libc::SIGKILL as u32 || signal == libc::SIGTERM as u32 {
                 part.notice(&format!("STEP {}", name(&key)), &node, why);
             }
-            if signal == libc::SIGKILL as u32 {
+            if !why.is_empty() && signal == libc::SIGTERM as u32 {
+                part.end(false);
+            } else if signal == libc::SIGKILL as u32 {
                 part.kill();
             } else {
                 part.send(v1::supervisor_command::Kind::Signal(signal));
@@ -357,7 +362,8 @@ impl Owner {
         let now = Instant::now();
         let mut records = Vec::new();
         let mut look = Vec::new();
-        let mut late = Vec::new();
+        let (mut late, mut kill) = (Vec::new(), Vec::new());
+        let kill_wait = Duration::from_secs(self.config.kill_wait_secs.into());
         let mut retry = Vec::new();
         let me = self.setup.site.node.clone();
         for (key, attempt) in &mut self.attempts {
@@ -374,7 +380,11 @@ impl Owner {
                 if running.deadline.is_some_and(|d| d <= now) {
                     running.deadline = None;
                     running.timed_out = true;
+                    running.kill_at = Some(now + kill_wait);
                     late.push(step);
+                } else if running.kill_at.is_some_and(|at| at <= now) {
+                    running.kill_at = None;
+                    kill.push(step);
                 }
                 if now.duration_since(running.looked) > LOOK_AFTER {
                     running.looked = now;
@@ -393,6 +403,9 @@ impl Owner {
         }
         for step in late {
             tracing::info!(step = name(&step), "a step's time limit is over");
+            self.signal_everywhere(step, libc::SIGTERM as u32, " DUE TO TIME LIMIT");
+        }
+        for step in kill {
             self.signal_everywhere(step, libc::SIGKILL as u32, " DUE TO TIME LIMIT");
         }
         for key in retry {

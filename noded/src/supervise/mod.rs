@@ -16,6 +16,8 @@ mod start;
 mod step;
 mod task;
 
+pub use step::notice;
+
 use crate::spool;
 use sluice_proto::v1::{ExitStatus, StepKey, SupervisorExit, SupervisorSpec};
 use std::fs::OpenOptions;

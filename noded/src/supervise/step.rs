@@ -5,7 +5,10 @@
 //! synced → told to noded → remaining output delivered → leave.
 
 mod processes;
+mod terminate;
 mod wait;
+
+pub use terminate::notice;
 
 use super::connection::Connection;
 use super::input::Input;
@@ -18,12 +21,13 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use sluice_model::state::ExitStatus;
 use sluice_proto::v1::{
-    PartEnded, Started, StdinRoom, StepOutput, Stream, SupervisorExit, SupervisorSpec, TaskExit, TaskOutput, Usage,
-    step_output::Kind,
+    PartEnded, Started, StdinRoom, StepOutput, Stream, SupervisorExit, SupervisorSpec, TaskExit, TaskOutput, Terminate,
+    Usage, step_output::Kind,
 };
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use terminate::Ending;
 
 /// How often memory and I/O of living processes are looked at.
 const SAMPLE_EVERY: Duration = Duration::from_secs(10);
@@ -46,6 +50,7 @@ pub struct Step {
     failure: Option<Failure>,
     cancelled: bool,
     message: Option<String>,
+    ending: Ending,
     /// Everything is to be killed, since when and how often it was tried.
     killing: Option<(Instant, u32)>,
     no_children: bool,
@@ -111,6 +116,7 @@ impl Step {
             failure,
             cancelled: false,
             message: None,
+            ending: Ending::default(),
             killing: None,
             no_children: false,
             recorded: None,
@@ -165,7 +171,9 @@ impl Step {
             self.message = Some(format!("no srun was attached for {} s", self.grace().as_secs()));
             self.kill_all();
         }
-        if self.tasks_over() && self.killing.is_none() {
+        self.terminate_in_time();
+        let left_alone = self.leftovers_until().is_some_and(|at| at > Instant::now()) && !self.no_children;
+        if self.tasks_over() && self.killing.is_none() && !left_alone {
             self.killing = Some((Instant::now(), 0));
         }
         if self.killing.is_some() && !self.no_children {
@@ -202,7 +210,7 @@ impl Step {
             }
         }
         if bad && self.spec.kill_on_bad_exit && self.killing.is_none() && !self.tasks_over() {
-            self.killing = Some((Instant::now(), 0));
+            self.terminate(&Terminate { then_kill: true, ..Terminate::default() });
         }
     }
 
@@ -375,7 +383,7 @@ impl Step {
         let clients = self.connections.iter().any(Connection::is_client);
         let delivered = !self.spec.client
             || (self.last_word && self.output.is_empty())
-            || (!clients && (self.cancelled || self.abandoned()))
+            || (!clients && (self.cancelled || self.ending.job_over || self.abandoned()))
             || self.told.is_some_and(|at| at.elapsed() >= self.grace());
         let told = self.connections.iter().all(|c| !c.has_pending()) || recorded.elapsed() >= FAREWELL;
         delivered && told

@@ -345,7 +345,7 @@ async fn open(
     (inputs, outputs)
 }
 
-async fn collect(inputs: mpsc::UnboundedSender<StepInput>, mut outputs: Streaming<StepOutput>) -> Part {
+pub async fn collect(inputs: mpsc::UnboundedSender<StepInput>, mut outputs: Streaming<StepOutput>) -> Part {
     let mut output: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
     let collected = async {
         while let Some(message) = outputs.message().await.unwrap() {
@@ -458,6 +458,19 @@ impl Job {
     }
     pub fn launch(&self) -> controller_message::Kind {
         controller_message::Kind::Launch(self.order.clone())
+    }
+    /// To everything of the job.
+    pub fn signal(&self, signal: u32) -> controller_message::Kind {
+        let body = JobCredentialBody::decode(&self.credential().body[..]).unwrap();
+        let (batch, steps) = (true, true);
+        controller_message::Kind::Signal(SignalJob {
+            job: body.job,
+            attempt: body.attempt,
+            step: None,
+            signal,
+            batch,
+            steps,
+        })
     }
     pub fn end(&self) -> controller_message::Kind {
         let body = JobCredentialBody::decode(&self.credential().body[..]).unwrap();

@@ -68,6 +68,10 @@ impl Step {
             at_most(Duration::from_millis(u64::from((*round).clamp(1, 50)) * 2));
         }
         let until = |at: Instant| at.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        if self.killing.is_none() {
+            let leftovers = self.leftovers_until().filter(|_| self.tasks_over());
+            self.kill_at().into_iter().chain(leftovers).for_each(|at| at_most(until(at)));
+        }
         if let Some(at) = self.gives_up() {
             at_most(until(at));
         }
@@ -176,6 +180,7 @@ impl Step {
                     unsafe { libc::kill(task.pid, signal as i32) };
                 }
             }
+            Some(C::Terminate(order)) => self.terminate(&order),
             Some(C::KillAll(_)) => self.kill_all(),
             Some(C::Suspend(suspend)) => {
                 let signal = if suspend { libc::SIGSTOP } else { libc::SIGCONT };
@@ -198,7 +203,10 @@ impl Step {
     }
 
     /// Says a line on the first task's stderr: to the client, or into the file with the user's rights.
-    fn notify(&mut self, line: &[u8]) {
+    pub(super) fn notify(&mut self, line: &[u8]) {
+        if std::mem::replace(&mut self.ending.noticed, true) {
+            return;
+        }
         let Some(task) = self.spec.tasks.first() else { return };
         if self.spec.client && task.stderr_path.is_none() && task.stdout_path.is_none() {
             if !self.last_word {
