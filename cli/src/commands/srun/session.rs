@@ -329,9 +329,11 @@ impl State {
     fn acknowledge(&mut self, first: Written) {
         let mut latest = vec![0; self.nodes.len()];
         let mut next = Some(first);
+        let mut broken = false;
         while let Some(written) = next {
             match written {
                 Written::Output { node, sequence } => latest[node] = latest[node].max(sequence),
+                Written::Broken => broken = true,
                 Written::Talk => self.talk = self.talk.saturating_sub(1),
             }
             next = self.written.try_recv().ok();
@@ -339,6 +341,10 @@ impl State {
         for (node, sequence) in latest.into_iter().enumerate().filter(|(_, s)| *s > 0) {
             self.nodes[node].written = self.nodes[node].written.max(sequence);
             self.send(node, step_input::Kind::OutputAck(sequence));
+        }
+        if broken {
+            // As a program of its own would, the step ends when nobody wants its output (`srun yes | head`).
+            self.terminate(false);
         }
     }
 

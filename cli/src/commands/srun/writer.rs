@@ -2,7 +2,7 @@
 //!
 //! Owns the places output goes to (stdout, stderr, files) and one thread that writes to them, so that a slow reader
 //! never keeps srun from handling signals. What may be on its way is bounded by the nodes, which send no more before
-//! what they sent is acknowledged. A reader who went away is not an error: the tasks go on and their output is dropped.
+//! what they sent is acknowledged. A reader of stdout who went away is told as [`Written::Broken`]; what still comes is dropped.
 
 use std::fs::File;
 use std::io::Write;
@@ -16,6 +16,8 @@ pub enum Written {
     Output { node: usize, sequence: u64 },
     /// A line of srun's own.
     Talk,
+    /// Nobody reads our stdout any more.
+    Broken,
 }
 
 /// Where bytes go.
@@ -70,6 +72,12 @@ fn run(mut sinks: Vec<Sink>, jobs: &mpsc::Receiver<Job>, done: &UnboundedSender<
             && let Err(e) = write(sink, &job.data)
         {
             closed[job.sink] = true;
+            if e.kind() == std::io::ErrorKind::BrokenPipe
+                && matches!(sink, Sink::Stdout)
+                && done.send(Written::Broken).is_err()
+            {
+                return;
+            }
             if e.kind() != std::io::ErrorKind::BrokenPipe && !matches!(sink, Sink::Stderr) {
                 let name = if let Sink::File { name, .. } = sink { name.as_str() } else { "standard output" };
                 crate::errln!("srun: error: {name}: {e}; further output is lost");
