@@ -11,11 +11,14 @@ use sluice_proto::v1;
 use sluice_proto::v1::controller_client::ControllerClient;
 use std::future::Future;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tonic::Status;
 
 /// How long a command goes on trying to reach its controller (Slurm's MessageTimeout).
 pub const PATIENCE: Duration = Duration::from_secs(10);
+/// How long it does so in silence.
+const NOTICE_AFTER: Duration = Duration::from_secs(2);
 /// How long one answer may take.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(120);
 
@@ -81,9 +84,10 @@ impl Client {
         request: impl AsyncFn(Authorized) -> Result<tonic::Response<T>, Status>,
     ) -> Result<T, CallError> {
         let give_up = Instant::now() + self.patience;
+        let mut notice = Notice { at: tokio::time::Instant::now() + NOTICE_AFTER };
         let mut pause = Duration::from_millis(20);
         loop {
-            let error = match self.service().await {
+            let error = match notice.during(self.service()).await {
                 Err(error @ CallError::Unreachable { .. }) => error,
                 Err(error) => return Err(error),
                 Ok(service) => match tokio::time::timeout(ANSWER_DEADLINE, request(service)).await {
@@ -105,7 +109,7 @@ impl Client {
             if Instant::now() + pause >= give_up {
                 return Err(error);
             }
-            tokio::time::sleep(pause).await;
+            notice.during(tokio::time::sleep(pause)).await;
             pause = (pause * 2).min(Duration::from_millis(500));
         }
     }
@@ -135,6 +139,31 @@ impl Client {
             none => none.insert(connect(&self.config).await?),
         };
         Ok(link.clone())
+    }
+}
+
+/// Says once in the life of a command that its controller is away and that it goes on trying.
+struct Notice {
+    at: tokio::time::Instant,
+}
+
+impl Notice {
+    /// `waiting` is time during which the controller is not reached: not that in which it works on its answer.
+    async fn during<F: Future>(&mut self, waiting: F) -> F::Output {
+        static SAID: AtomicBool = AtomicBool::new(false);
+        let mut waiting = std::pin::pin!(waiting);
+        if !SAID.load(Ordering::Relaxed) {
+            tokio::select! {
+                biased;
+                done = &mut waiting => return done,
+                () = tokio::time::sleep_until(self.at) => {}
+            }
+            if !SAID.swap(true, Ordering::Relaxed) {
+                let name = crate::commands::called();
+                crate::errln!("{name}: error: Unable to contact slurm controller: retrying");
+            }
+        }
+        waiting.await
     }
 }
 

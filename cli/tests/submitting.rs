@@ -187,6 +187,86 @@ fn wait_exits_as_the_job_did() {
 }
 
 #[test]
+fn wait_says_why_a_script_could_not_be_started() {
+    let bench = Bench::new();
+    let detail = "cannot open the output file /nowhere/out: No such file or directory".to_owned();
+    let outcome = v1::Outcome {
+        exit: Some(v1::ExitStatus { code: 0, signal: 53 }),
+        reason: sluice_model::Reason::JobLaunchFailure.number(),
+        detail: Some(detail.clone()),
+        ..Default::default()
+    };
+    let record = |outcome| v1::JobRecord { id: 7, state: "FAILED".to_owned(), outcome, ..Default::default() };
+    let ended = record(Some(Box::new(outcome)));
+    // The record comes once more when the watch is renewed: said once.
+    let watch = vec![ended.clone(), ended];
+    let _served = serve(&bench.socket(), Fake { watch, ..Fake::default() });
+    let ran = bench.run("sbatch", &["--wait", "--wrap", "true"]);
+    assert_eq!(ran.stderr, format!("sbatch: error: Job 7 could not be started: {detail}\n"));
+    assert_eq!(ran.code, Some(1));
+}
+
+/// salloc with a command that has said that it runs.
+fn running_allocation(bench: &Bench) -> std::process::Child {
+    let mut command = bench.command("salloc");
+    let script = "trap 'exit 8' TERM; trap 'exit 9' INT QUIT USR1; touch started; \
+                  while [ ! -e go ]; do sleep 0.05; done; exit 4";
+    let child = command.args(["-n1", "sh", "-c", script]).stderr(Stdio::null()).spawn().unwrap();
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while !bench.path("started").exists() {
+        assert!(std::time::Instant::now() < deadline, "the command was not started");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    child
+}
+
+#[test]
+fn salloc_ignores_signals_to_itself_while_its_command_runs_but_for_term_and_hup() {
+    use nix::sys::signal::{Signal, kill};
+    for (signals, expected) in
+        [(&[Signal::SIGINT, Signal::SIGQUIT, Signal::SIGUSR1][..], 4), (&[Signal::SIGTERM], 8), (&[Signal::SIGHUP], 1)]
+    {
+        let bench = Bench::new();
+        let watch = vec![v1::JobRecord { id: 7, state: "RUNNING".to_owned(), ..Default::default() }];
+        let _served = serve(&bench.socket(), Fake { watch, watch_goes_on: true, ..Fake::default() });
+        let mut child = running_allocation(&bench);
+        let pid = nix::unistd::Pid::from_raw(i32::try_from(child.id()).unwrap());
+        signals.iter().for_each(|s| kill(pid, *s).unwrap());
+        if expected == 4 {
+            bench.write("go", b"");
+        }
+        assert_eq!(child.wait().unwrap().code(), Some(expected), "{signals:?}");
+    }
+}
+
+#[test]
+fn a_command_that_waits_for_its_controller_says_so_once() {
+    let bench = Bench::new();
+    let mut command = bench.command("squeue");
+    let ran = ran(command.env("SLUICE_CONNECT_TIMEOUT", "3").output().unwrap());
+    let line = "squeue: error: Unable to contact slurm controller: retrying\n";
+    assert!(ran.stderr.starts_with(line), "{}", ran.stderr);
+    assert_eq!(ran.stderr.matches("retrying").count(), 1, "{}", ran.stderr);
+    assert_eq!(ran.code, Some(1));
+    assert!(!bench.run("squeue", &[]).stderr.contains("retrying"), "one that gives up at once does not retry");
+}
+
+#[test]
+fn scontrol_refuses_json_where_it_only_has_text() {
+    let bench = Bench::new();
+    for words in [&["show", "config"][..], &["show", "step"], &["show", "lic"], &["show", "hostnames", "n[1-2]"]] {
+        let ran = bench.run("scontrol", &[&["--json"], words].concat());
+        assert!(ran.stderr.starts_with("scontrol: error: --json is not supported for show "), "{}", ran.stderr);
+        assert_eq!((ran.stdout.as_str(), ran.code), ("", Some(1)), "{words:?}");
+    }
+    let ran = bench.run("scontrol", &["completing", "--json"]);
+    assert!(ran.stderr.contains("not supported for completing"), "{}", ran.stderr);
+    let ran = bench.run("scontrol", &["show", "res", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    assert_eq!((json["reservations"].as_array().map(Vec::len), ran.code), (Some(0), Some(0)));
+}
+
+#[test]
 fn an_allocation_that_is_cancelled_while_it_waits_is_told_of() {
     let bench = Bench::new();
     let record = |state: &str| v1::JobRecord { id: 7, state: state.to_owned(), ..Default::default() };
@@ -276,6 +356,14 @@ fn a_configuration_is_checked_without_a_cluster() {
     let ran = bench.run("sluice", &["config", "check", &file]);
     assert_eq!(ran.code, Some(1));
     assert!(ran.stderr.contains("bad.toml:9:") && ran.stderr.contains("colour"), "{}", ran.stderr);
+    assert!(ran.stderr.ends_with("bad.toml: 1 problem\n"), "{}", ran.stderr);
+    // Without a file: the one beside the client file.
+    let ran = bench.run("sluice", &["config", "check"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("no cluster configuration; looked at /"), "{}", ran.stderr);
+    let file = bench.write("sluice.toml", good.as_bytes());
+    let ran = bench.run("sluice", &["config", "check"]);
+    assert_eq!((ran.stdout, ran.code), (format!("{file}: cluster c, 1 nodes, 1 partitions: good\n"), Some(0)));
 }
 
 #[test]

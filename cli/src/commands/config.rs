@@ -1,17 +1,20 @@
-//! `sluice config check FILE`: reads a cluster configuration and says all that is wrong with it.
+//! `sluice config check [FILE]`: reads a cluster configuration and says all that is wrong with it.
 //!
-//! Needs no running cluster. Every problem is one line `FILE:LINE: KEY: MESSAGE` on stderr.
+//! Without a file it is the one beside the client configuration: the bound cluster's, else /etc/sluice/sluice.toml. Needs
+//! no running cluster. Every problem is one line `FILE:LINE: KEY: MESSAGE` on stderr.
 
-use crate::{errln, out};
-use std::ffi::OsString;
+use crate::{client_config, errln, out};
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 const NAME: &str = "sluice config";
-const USAGE: &str = "Usage: sluice config check FILE...\n";
+const USAGE: &str = "Usage: sluice config check [FILE...]\n";
 
 pub fn main(words: Vec<OsString>) -> ExitCode {
     match words.split_first() {
-        Some((verb, files)) if verb == "check" && !files.is_empty() => {
+        Some((verb, [])) if verb == "check" => check_default(),
+        Some((verb, files)) if verb == "check" => {
             let bad = files.iter().filter(|file| !check(file)).count();
             ExitCode::from(u8::from(bad > 0))
         }
@@ -25,7 +28,20 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
     }
 }
 
-fn check(file: &OsString) -> bool {
+/// The first cluster configuration that lies where client configurations are looked for.
+fn check_default() -> ExitCode {
+    let places: Vec<PathBuf> = client_config::candidates().iter().map(|p| p.with_file_name("sluice.toml")).collect();
+    match places.iter().find(|p| p.exists()) {
+        Some(file) => ExitCode::from(u8::from(!check(file.as_os_str()))),
+        None => {
+            let places: Vec<String> = places.iter().map(|p| p.display().to_string()).collect();
+            errln!("{NAME}: error: no cluster configuration; looked at {}", places.join(", "));
+            ExitCode::from(1)
+        }
+    }
+}
+
+fn check(file: &OsStr) -> bool {
     let name = file.to_string_lossy();
     let text = match std::fs::read_to_string(file) {
         Ok(text) => text,
@@ -46,7 +62,8 @@ fn check(file: &OsString) -> bool {
         }
         Err(problems) => {
             problems.iter().for_each(|problem| errln!("{problem}"));
-            errln!("{NAME}: error: {name}: {} problems", problems.len());
+            let plural = if problems.len() == 1 { "" } else { "s" };
+            errln!("{NAME}: error: {name}: {} problem{plural}", problems.len());
             false
         }
     }

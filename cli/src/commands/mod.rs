@@ -78,6 +78,13 @@ pub static LATER: &[(&str, &str)] = &[
     ("swait", "waiting for the children of a step comes with a later release"),
 ];
 
+/// The command that this process is: for lines said where no command is known.
+pub fn called() -> String {
+    let words = std::env::args_os().take(2);
+    let mut names = words.filter_map(|w| Some(std::path::Path::new(&w).file_name()?.to_string_lossy().into_owned()));
+    names.find(|name| find(name).is_some()).unwrap_or_else(|| "sluice".to_owned())
+}
+
 pub fn find(name: &str) -> Option<&'static Command> {
     COMMANDS.iter().find(|c| c.name == name)
 }

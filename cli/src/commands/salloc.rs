@@ -16,6 +16,7 @@ use crate::signals::Signals;
 use crate::submit::{self, Here};
 use crate::watch::{JobWatch, is_finished, state};
 use crate::{environ, errln, help, out};
+use command::Attended;
 use sluice_model::{JobState, OsBytes, env_block, hostlist, layout};
 use sluice_proto::v1;
 use std::ffi::OsString;
@@ -58,9 +59,21 @@ fn prepare(words: &[OsString], parsed: &Parsed) -> Result<(Settings, Here), BadV
     let here = Here::look()?;
     submit::complete(&mut settings, &here, words);
     if settings.job.name.is_empty() {
-        settings.job.name = OsBytes::from("interactive");
+        settings.job.name = default_name(&parsed.operands, settings.client.no_shell);
     }
     Ok((settings, here))
+}
+
+/// The command's name without its folder (salloc's manual page, `--job-name`).
+fn default_name(operands: &[OsString], no_shell: bool) -> OsBytes {
+    match operands.first() {
+        Some(command) => {
+            let path = std::path::Path::new(command);
+            OsBytes::from(path.file_name().unwrap_or(command))
+        }
+        None if no_shell => OsBytes::from("no-shell"),
+        None => OsBytes::from("interactive"),
+    }
 }
 
 async fn run(settings: Settings, here: &Here, operands: Vec<OsString>) -> ExitCode {
@@ -136,7 +149,10 @@ async fn attend(
                 let (code, exit) = command::exit_code(status);
                 return Ended { code, exit, revoked };
             }
-            signal = signals.next() => child.relay(signal),
+            signal = signals.next() => if child.attend_to(signal) == Attended::Leave {
+                // Nobody is there to see how the command ends; its allocation is given back now.
+                return Ended { code: 1, exit: v1::ExitStatus::default(), revoked };
+            },
             over = is_over(watch, client), if !revoked => {
                 revoked = over;
                 if revoked {
@@ -212,4 +228,22 @@ fn environment(
 fn cpus(node: &v1::NodeAlloc) -> u32 {
     let ranges = node.cpus.as_ref().map_or(&[][..], |c| &c.ranges);
     ranges.iter().map(|r| r.last.saturating_sub(r.first) / r.step.max(1) + 1).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_allocation_is_named_after_its_command() {
+        let name = |words: &[&str], no_shell| {
+            let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+            default_name(&words, no_shell).to_string_lossy()
+        };
+        assert_eq!(name(&["true"], false), "true");
+        assert_eq!(name(&["/usr/bin/env", "FOO=/bar"], false), "env");
+        assert_eq!(name(&["/"], false), "/");
+        assert_eq!(name(&[], true), "no-shell");
+        assert_eq!(name(&[], false), "interactive");
+    }
 }

@@ -26,7 +26,7 @@ impl Bench {
     pub fn new() -> Bench {
         let bench = Bench { dir: tempfile::tempdir().expect("a folder") };
         std::fs::create_dir(bench.path("bin")).expect("bin");
-        for name in ["sbatch", "srun", "salloc", "scancel", "squeue", "sluice", "sacctmgr"] {
+        for name in ["sbatch", "srun", "salloc", "scancel", "squeue", "scontrol", "sluice", "sacctmgr"] {
             std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_sluice"), bench.path("bin").join(name)).expect("a link");
         }
         let config = format!("cluster = \"bench\"\nsocket = \"{}\"\n", bench.socket().display());
@@ -93,6 +93,8 @@ pub struct Fake {
     pub list_jobs: Answer<v1::ListJobsRequest, Vec<v1::JobRecord>>,
     /// The records of a watched job.
     pub watch: Vec<v1::JobRecord>,
+    /// The watched job goes on: no end of its records.
+    pub watch_goes_on: bool,
     pub submitted: Mutex<Vec<v1::SubmitRequest>>,
     pub controlled: Mutex<Vec<v1::ControlRequest>>,
 }
@@ -105,6 +107,7 @@ impl Default for Fake {
             control: Box::new(|_| Ok(v1::ControlReply { jobs: Vec::new() })),
             list_jobs: Box::new(|_| Ok(Vec::new())),
             watch: Vec::new(),
+            watch_goes_on: false,
             submitted: Mutex::default(),
             controlled: Mutex::default(),
         }
@@ -163,6 +166,10 @@ impl Controller for Fake {
     }
     type WatchJobStream = Streamed<v1::JobRecord>;
     async fn watch_job(&self, _: Request<v1::WatchJobRequest>) -> Result<Response<Self::WatchJobStream>, Status> {
+        if self.watch_goes_on {
+            let open = tokio_stream::StreamExt::chain(streamed(self.watch.clone()), tokio_stream::pending());
+            return Ok(Response::new(Box::pin(open)));
+        }
         Ok(Response::new(streamed(self.watch.clone())))
     }
     async fn control(&self, request: Request<v1::ControlRequest>) -> Result<Response<v1::ControlReply>, Status> {
@@ -188,7 +195,7 @@ impl Controller for Fake {
         &self,
         _: Request<v1::CompleteAllocationRequest>,
     ) -> Result<Response<v1::Empty>, Status> {
-        lacking("complete_allocation")
+        Ok(Response::new(v1::Empty {}))
     }
     async fn list_nodes(&self, _: Request<v1::ListNodesRequest>) -> Result<Response<v1::NodeList>, Status> {
         lacking("list_nodes")

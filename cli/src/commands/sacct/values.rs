@@ -216,9 +216,10 @@ pub fn state(job: &v1::JobRecord) -> String {
     }
 }
 
-/// Why it waits, other than for its turn. Slurm keeps no reason for what started.
+/// Why it waits, other than for its turn, or that it could not be started. Slurm keeps no reason for what ran.
 pub fn reason(job: &v1::JobRecord) -> &'static str {
     match Reason::from_number(job.reason) {
+        Reason::JobLaunchFailure => Reason::JobLaunchFailure.as_str(),
         _ if facts::state(job) != JobState::Pending => Reason::None.as_str(),
         Reason::Priority | Reason::Resources => Reason::None.as_str(),
         reason => reason.as_str(),
@@ -281,6 +282,14 @@ mod tests {
         assert_eq!(text(Field::State, &job), "CANCELLED by 1001");
         assert_eq!(text(Field::Start, &job), "None", "it never ran");
         assert_eq!(text(Field::Reason, &job), "None");
+    }
+
+    #[test]
+    fn a_job_that_could_not_be_started_says_so_and_one_that_failed_by_itself_gives_no_reason() {
+        let mut job = fixture::job(1);
+        assert_eq!((text(Field::State, &job).as_str(), text(Field::Reason, &job).as_str()), ("FAILED", "None"));
+        job.reason = Reason::JobLaunchFailure.number();
+        assert_eq!(text(Field::Reason, &job), "JobLaunchFailure");
     }
 
     #[test]

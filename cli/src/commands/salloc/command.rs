@@ -1,7 +1,8 @@
 //! The command that salloc runs.
 //!
 //! At a terminal it shares salloc's process group, so that Ctrl-C and job control reach it directly and salloc keeps out
-//! of the way. Elsewhere it gets a group of its own, so that all of it can be signalled.
+//! of the way. Elsewhere it gets a group of its own, so that all of it can be signalled. While it runs, salloc itself
+//! ignores most signals (salloc's manual page, "SIGNALS").
 
 use crate::settings::BadValue;
 use nix::sys::signal::{Signal, kill, killpg};
@@ -22,7 +23,7 @@ pub struct Child {
 pub fn spawn(operands: &[OsString], environment: Vec<(OsString, OsString)>, dir: &OsStr) -> Result<Child, BadValue> {
     let shell = shell();
     let (program, args) = operands.split_first().unwrap_or((&shell, &[]));
-    let own_group = !std::io::stdin().is_terminal();
+    let own_group = !(std::io::stdin().is_terminal() || in_foreground());
     let mut command = std::process::Command::new(program);
     command.args(args).env_clear().envs(environment).current_dir(dir);
     if own_group {
@@ -37,6 +38,21 @@ pub fn spawn(operands: &[OsString], environment: Vec<(OsString, OsString)>, dir:
     })?;
     let pid = process.id().and_then(|id| i32::try_from(id).ok()).map_or(Pid::from_raw(0), Pid::from_raw);
     Ok(Child { process, pid, own_group })
+}
+
+/// Whether keys at the terminal signal our group, even though standard input may come from elsewhere.
+fn in_foreground() -> bool {
+    let terminal = std::fs::File::open("/dev/tty");
+    terminal.is_ok_and(|tty| nix::unistd::tcgetpgrp(&tty) == Ok(nix::unistd::getpgrp()))
+}
+
+/// What a signal to salloc alone leads to while the command runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Attended {
+    /// salloc stays until the command ends.
+    Stay,
+    /// The allocation is given back without waiting for the command.
+    Leave,
 }
 
 /// The user's shell: SHELL, else the password file's, else /bin/sh.
@@ -62,14 +78,19 @@ impl Child {
         let _ = if self.own_group { killpg(self.pid, signal) } else { kill(self.pid, signal) };
     }
 
-    /// Passes on what salloc was sent. Keys at the terminal reach the command by themselves.
-    pub fn relay(&self, signal: i32) {
-        let from_keys = matches!(signal, nix::libc::SIGINT | nix::libc::SIGQUIT | nix::libc::SIGWINCH);
-        if let Ok(signal) = Signal::try_from(signal)
-            && (self.own_group || !from_keys)
-        {
-            self.signal(signal);
+    /// SIGTERM is passed on, a hangup ends it all, the rest is ignored: keys at the terminal reach the command by
+    /// themselves.
+    pub fn attend_to(&self, signal: i32) -> Attended {
+        match Signal::try_from(signal) {
+            Ok(Signal::SIGTERM) => self.signal(Signal::SIGTERM),
+            Ok(Signal::SIGHUP) => {
+                self.signal(Signal::SIGHUP);
+                self.signal(Signal::SIGCONT);
+                return Attended::Leave;
+            }
+            _ => {}
         }
+        Attended::Stay
     }
 
     /// The allocation is gone: `--kill-command`'s signal, else SIGHUP at a terminal and SIGTERM elsewhere.

@@ -34,7 +34,7 @@ Options:
   -d, --details      show more of jobs: cores, devices, exit codes
   -h, --help         show this text
       --hide         leave out hidden partitions (the default)
-      --json         print JSON (show job, node, partition; ping)
+      --json         print JSON (show job, node, partition, reservation; ping)
   -M, --clusters=X   this cluster by its name, or all
   -o, --oneliner     one line for each record
   -Q, --quiet        say only what is wrong
@@ -90,6 +90,10 @@ const REFUSED: &[(&str, &str)] = &[
     ("top", "use update JobId=… Priority=…"),
 ];
 
+/// Keywords whose answers are text alone, and how short they may be cut.
+const TEXT_ONLY: &[(&str, usize)] =
+    &[("completing", 10), ("errnumstr", 9), ("reconfigure", 3), ("wait_job", 8), ("write", 5)];
+
 /// Does the word name the keyword, cut to no less than `least` letters?
 pub fn is(word: &str, keyword: &str, least: usize) -> bool {
     let word = word.to_ascii_lowercase();
@@ -109,6 +113,10 @@ impl Session {
     pub async fn perform(&mut self, words: &[String]) -> Done {
         let Some((first, rest)) = words.split_first() else { return true };
         let (keyword, rest) = (first.as_str(), rest.to_vec());
+        let text_only = TEXT_ONLY.iter().find(|(name, least)| is(keyword, name, *least));
+        if let Some((name, _)) = text_only.filter(|_| self.json.is_some()) {
+            return self.no_json(name);
+        }
         match keyword.to_ascii_lowercase().as_str() {
             "all" => self.all = true,
             "hide" => self.all = false,
@@ -143,6 +151,14 @@ impl Session {
             }
         }
         true
+    }
+
+    /// Text where JSON was asked for would be taken for an empty answer.
+    pub fn no_json(&self, what: &str) -> Done {
+        crate::errln!(
+            "scontrol: error: --json is not supported for {what}, only for show job, node, partition, reservation and ping"
+        );
+        false
     }
 
     pub fn print(&self, bytes: &[u8]) {

@@ -32,6 +32,17 @@ const REFUSED: &[(&str, &str)] = &[
     ("topology", "there is no topology yet"),
 ];
 
+/// Entities that are printed as text alone, and how short they may be cut.
+const TEXT_ONLY: &[(&str, usize)] = &[
+    ("config", 1),
+    ("hostlist", 5),
+    ("hostlistsorted", 9),
+    ("hostnames", 5),
+    ("licenses", 2),
+    ("stepid", 5),
+    ("steps", 2),
+];
+
 pub async fn show(session: &mut Session, words: &[String]) -> Done {
     let Some((first, rest)) = words.split_first() else {
         crate::errln!("too few arguments for keyword:show");
@@ -42,6 +53,10 @@ pub async fn show(session: &mut Session, words: &[String]) -> Done {
         None => (first.as_str(), None),
     };
     let mut ids: Vec<String> = attached.into_iter().chain(rest.iter().cloned()).collect();
+    let text_only = TEXT_ONLY.iter().find(|(name, least)| is(entity, name, *least));
+    if let Some((name, _)) = text_only.filter(|_| session.json.is_some()) {
+        return session.no_json(&format!("show {name}"));
+    }
     if let Some(done) = session.hosts(entity, &ids) {
         return done;
     }
@@ -361,8 +376,13 @@ async fn licenses(session: &mut Session, name: &str) -> Result<Done, Problem> {
     Ok(true)
 }
 
-fn reservations(session: &Session, name: &str) -> Result<Done, Problem> {
+fn reservations(session: &mut Session, name: &str) -> Result<Done, Problem> {
     if name.is_empty() {
+        if let Some(style) = session.json {
+            session.client().ok_or(Problem::Said)?;
+            session.print_json(style, "reservations", Vec::new(), crate::commands::sbatch::now().0);
+            return Ok(true);
+        }
         session.print(b"No reservations in the system\n");
         return Ok(true);
     }
