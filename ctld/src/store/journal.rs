@@ -59,7 +59,7 @@ impl Journal {
                 let problem = format!("it begins with event {first}, but events from {next} on are missing before it");
                 return Err(StoreError::Corrupt { path: path.clone(), offset: 0, problem });
             }
-            let (end, following) = replay_file(path, *first, newest, &decode, &mut apply)?;
+            let (end, following) = replay_file(path, *first, after, newest, &decode, &mut apply)?;
             next = next.max(following);
             if newest {
                 last = Some((path.clone(), end, following));
@@ -297,6 +297,7 @@ const UNIT: usize = 64;
 fn replay_file<T: Send>(
     path: &Path,
     first: u64,
+    after: u64,
     newest: bool,
     decode: &(impl Fn(&[u8]) -> Result<T, String> + Sync),
     apply: &mut impl FnMut(u64, T) -> Result<u64, String>,
@@ -319,9 +320,19 @@ fn replay_file<T: Send>(
             Next::Bad(problem) => break Some(problem),
         }
     };
+    // Frames that a later one shows to be wholly in the snapshot need not be decoded.
+    let covered = frames.partition_point(|(_, seq, _)| *seq <= after + 1).saturating_sub(1);
     let mut next = first;
+    for pair in frames[..frames.len().min(covered + 1)].windows(2) {
+        let ((offset, seq, _), (_, following, _)) = (pair[0], pair[1]);
+        if seq != next || following <= seq {
+            return Err(corrupt(offset, format!("event {seq} is out of order")));
+        }
+        next = following;
+    }
+    let frames = &frames[covered..];
     parallel::in_order(
-        &frames,
+        frames,
         UNIT,
         |(.., payload)| decode(payload),
         |n, decoded| {
@@ -329,8 +340,7 @@ fn replay_file<T: Send>(
             if seq != next {
                 return Err(corrupt(offset, format!("event {seq} where {next} is due")));
             }
-            let count = decoded.and_then(|decoded| apply(seq, decoded)).map_err(|problem| corrupt(offset, problem))?;
-            next += count;
+            next += decoded.and_then(|decoded| apply(seq, decoded)).map_err(|problem| corrupt(offset, problem))?;
             Ok(())
         },
     )?;
