@@ -30,7 +30,7 @@ fn absurd_values_are_refused_by_name_and_leave_no_job() {
         (&["-n", "-1"], &["ntasks"]),
         (&["-n", "99999999999"], &["ntasks"]),
         (&["-N", "0"], &["nodes"]),
-        (&["-N", "4-2"], &["nodes"]),
+        (&["-N", "4-2"], &["node count"]),
         (&["-c", "99999999999"], &["cpus-per-task"]),
         (&["--nice=99999999999999"], &["nice"]),
         (&["--nodelist=node[1-"], &["node"]),
