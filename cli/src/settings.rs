@@ -257,6 +257,7 @@ fn empty_job(command: Submitter) -> JobSpec {
         submit_line: OsBytes::default(),
         command: None,
         immediate_secs: None,
+        ends_with_step: false,
         stored: BTreeMap::new(),
     }
 }

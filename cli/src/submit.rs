@@ -69,6 +69,7 @@ pub fn complete(settings: &mut Settings, here: &Here, words: &[OsString]) {
     settings.job.work_dir = settings.work_dir(&here.cwd);
     settings.job.umask = here.umask;
     settings.job.submit_host = here.host.clone();
+    settings.job.ends_with_step = settings.command.name() == "srun";
     settings.job.submit_sid = nix::unistd::getsid(None).map(|sid| sid.as_raw().unsigned_abs()).unwrap_or(0);
     settings.job.limits = match &settings.client.propagate {
         Some(names) => limits(names),

@@ -65,6 +65,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let temporary = tempfile::tempdir()?;
     let dir = std::env::args().nth(1).map_or_else(|| temporary.path().to_owned(), Into::into).join("store");
     let options = StoreOptions { floor: Some(0), ..StoreOptions::default() };
+    // On a folder that an earlier run has filled: the start alone, in a fresh process.
+    if dir.exists() {
+        let watch = Watch::new();
+        let opened = FileStore::open(&dir, options)?;
+        println!("start: {watch}, {} jobs, {} KiB", opened.state.jobs.len(), memory());
+        return Ok(());
+    }
     let Opened { mut store, mut state } = FileStore::open(&dir, options.clone())?;
     let mut record = Vec::new();
     sluice_ctld::store::codec::encode_record(&[submitted(1)], &mut record);

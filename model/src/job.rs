@@ -130,6 +130,8 @@ pub struct JobSpec {
     pub command: Option<OsBytes>,
     /// `--immediate`: cancel when it can't start within so many seconds.
     pub immediate_secs: Option<u32>,
+    /// An allocation for one step (srun alone): it ends with that step, also when the client that made it is gone.
+    pub ends_with_step: bool,
     /// Options whose effect comes with a later release: long option name → value as given, checked for form.
     pub stored: BTreeMap<String, String>,
 }

@@ -66,6 +66,7 @@ fn spec(shape: u32) -> JobSpec {
         submit_line: OsBytes::from("sbatch"),
         command: None,
         immediate_secs: None,
+        ends_with_step: false,
         stored: BTreeMap::new(),
     }
 }

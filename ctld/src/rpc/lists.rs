@@ -6,7 +6,7 @@ use crate::owner::wall_clock;
 use crate::records::{self, Detail};
 use crate::store::HistoryQuery;
 use crate::view::Remarks;
-use sluice_engine::command::JobTarget;
+use sluice_engine::command::{Caller, JobTarget, Role};
 use sluice_engine::job::{ArrayRole, Phase};
 use sluice_engine::{Job, Reject, State};
 use sluice_model::{JobId, JobState, NodeName, Time};
@@ -106,7 +106,7 @@ pub fn list_jobs(
     context: &Context,
     request: Request<v1::ListJobsRequest>,
 ) -> Result<Response<Streamed<v1::JobList>>, Status> {
-    context.caller(&request)?;
+    let caller = context.caller(&request)?;
     let request = request.into_inner();
     let detail = Detail { full: request.detail, steps: request.steps, estimates: request.start_estimates };
     let filter = Filter {
@@ -126,7 +126,9 @@ pub fn list_jobs(
         let unknown_id = filter.jobs.iter().any(|t| !candidates_known(&state, t));
         let mut list = v1::JobList { now: now.0, unknown_id, ..v1::JobList::default() };
         for job in candidates(&state, &filter).filter(|j| filter.admits(j)) {
-            list.jobs.push(records::job(job, &state, &remarks, now, detail));
+            let mut record = records::job(job, &state, &remarks, now, detail);
+            hide_from_others(&mut record, &caller);
+            list.jobs.push(record);
             if list.jobs.len() == CHUNK {
                 let full = std::mem::replace(&mut list, v1::JobList { now: now.0, ..v1::JobList::default() });
                 if sender.blocking_send(Ok(full)).is_err() {
@@ -140,6 +142,25 @@ pub fn list_jobs(
     };
     tokio::task::spawn_blocking(work);
     Ok(Response::new(Box::pin(ReceiverStream::new(receiver))))
+}
+
+/// A command line may carry what only its user should read (`--export=TOKEN=…`, `--wrap`): others see its program alone.
+/// The script itself is refused to them, too.
+fn hide_from_others(record: &mut v1::JobRecord, caller: &Caller) {
+    if record.uid == caller.uid || caller.role >= Role::Operator {
+        return;
+    }
+    let program = |line: &bytes::Bytes| {
+        let end = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
+        line.slice(..end)
+    };
+    if let Some(spec) = record.spec.as_mut() {
+        spec.submit_line = program(&spec.submit_line);
+        spec.args.clear();
+    }
+    for step in &mut record.steps {
+        step.submit_line = program(&step.submit_line);
+    }
 }
 
 fn candidates_known(state: &State, target: &JobTarget) -> bool {
@@ -181,7 +202,7 @@ pub fn watch_job(
     context: &Arc<Context>,
     request: Request<v1::WatchJobRequest>,
 ) -> Result<Response<Streamed<v1::JobRecord>>, Status> {
-    context.caller(&request)?;
+    let caller = context.caller(&request)?;
     let v1::WatchJobRequest { job, whole_array } = request.into_inner();
     let id = JobId(job);
     // Subscribed before the first look, so that no change falls between.
@@ -207,6 +228,7 @@ pub fn watch_job(
                     record.outcome = Some(Box::new(records::outcome(worst)));
                 }
             }
+            hide_from_others(&mut record, &caller);
             if sender.send(Ok(record)).await.is_err() || finished {
                 return;
             }
@@ -251,7 +273,7 @@ pub fn list_history(
     context: &Context,
     request: Request<v1::HistoryRequest>,
 ) -> Result<Response<Streamed<v1::JobList>>, Status> {
-    context.caller(&request)?;
+    let caller = context.caller(&request)?;
     let request = request.into_inner();
     let states = if request.states.is_empty() { None } else { states(&request.states)? };
     let filter = Filter {
@@ -320,6 +342,7 @@ pub fn list_history(
                 }
                 jobs.push(records::job(job, state, remarks, now, detail));
             }
+            jobs.iter_mut().for_each(|record| hide_from_others(record, &caller));
             if sender.blocking_send(Ok(v1::JobList { jobs, now: now.0, unknown_id: false })).is_err() {
                 return;
             }
@@ -330,4 +353,27 @@ pub fn list_history(
     };
     tokio::task::spawn_blocking(work);
     Ok(Response::new(Box::pin(ReceiverStream::new(receiver))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn caller(uid: u32, role: Role) -> Caller {
+        Caller { uid, gid: uid, user: format!("u{uid}"), groups: Vec::new(), role }
+    }
+
+    fn line_seen_by(caller: &Caller) -> bytes::Bytes {
+        let spec = v1::JobSpec { submit_line: "sbatch --export=KEY=secret job.sh".into(), ..v1::JobSpec::default() };
+        let mut record = v1::JobRecord { uid: 1000, spec: Some(Box::new(spec)), ..v1::JobRecord::default() };
+        hide_from_others(&mut record, caller);
+        record.spec.expect("the spec stays").submit_line
+    }
+
+    #[test]
+    fn a_command_line_is_shown_to_its_user_and_operators_and_to_others_by_its_program_alone() {
+        assert_eq!(line_seen_by(&caller(1000, Role::User)), "sbatch --export=KEY=secret job.sh");
+        assert_eq!(line_seen_by(&caller(0, Role::Administrator)), "sbatch --export=KEY=secret job.sh");
+        assert_eq!(line_seen_by(&caller(1001, Role::User)), "sbatch");
+    }
 }

@@ -295,6 +295,7 @@ pub fn spec() -> JobSpec {
         submit_line: OsBytes::from("sbatch train.sh"),
         command: Some(OsBytes::from("/home/ada/train.sh")),
         immediate_secs: Some(30),
+        ends_with_step: false,
         stored: BTreeMap::from([("core-spec".to_owned(), "1".to_owned())]),
     }
 }
@@ -341,6 +342,7 @@ pub fn plain_spec() -> JobSpec {
         submit_line: OsBytes::from("salloc"),
         command: None,
         immediate_secs: None,
+        ends_with_step: false,
         stored: BTreeMap::new(),
     }
 }

@@ -175,9 +175,17 @@ pub(super) fn step_report(cx: &mut Cx, node: &NodeName, step: &StepRecord) -> Re
     if let Phase::Running(run) = &job.phase
         && matches!(job.spec.kind, JobKind::Allocation)
         && job.steps.values().all(|s| s.end.is_some())
-        && let Some(outcome) = run.ending.clone()
     {
-        cx.complete(job.id, outcome, &[], run.then);
+        if let Some(outcome) = run.ending.clone() {
+            cx.complete(job.id, outcome, &[], run.then);
+        } else if job.spec.ends_with_step && step.end.is_some() {
+            // Its srun says the same when it is still there; when it was killed nobody else would.
+            let outcome = match step.state {
+                JobState::Cancelled => Outcome { exit: step.exit, ..Outcome::of(JobState::Cancelled, Reason::None) },
+                _ => outcome_of(step.exit),
+            };
+            cx.complete(job.id, outcome, &[], AfterEnd::Finish);
+        }
     }
     Ok(Reply::Done)
 }

@@ -5,7 +5,7 @@ use crate::job::Hold;
 use crate::query;
 use crate::reject::Reject;
 use sluice_model::job::{SignalRequest, mail};
-use sluice_model::{JobState, Reason, StepId, Time};
+use sluice_model::{JobSpec, JobState, Reason, StepId, Time};
 
 #[test]
 fn a_job_over_its_limit_gets_term_then_kill() {
@@ -306,6 +306,24 @@ fn an_allocation_ends_with_its_client_and_its_exit_status() {
     let waiting = w.submit(allocation());
     w.ok(Command::CompleteAllocation { caller: user(1500), job: waiting, exit: code(0) });
     assert_eq!(w.state_of(waiting), JobState::Cancelled);
+}
+
+#[test]
+fn an_allocation_for_one_step_ends_with_it_even_when_its_client_is_gone() {
+    let mut w = World::new();
+    let alone = w.submit(JobSpec { ends_with_step: true, ..allocation() });
+    let kept = w.submit(allocation());
+    w.schedule();
+    for id in [alone, kept] {
+        w.confirm(id);
+        let mut step = super::time::step(id, 0);
+        w.ok(Command::StepReport { node: "n1".into(), step: Box::new(step.clone()) });
+        (step.end, step.state, step.exit) = (Some(w.now), JobState::Cancelled, killed(9));
+        w.ok(Command::StepReport { node: "n1".into(), step: Box::new(step) });
+    }
+    w.clean(alone);
+    assert_eq!((w.state_of(alone), w.outcome(alone).exit), (JobState::Cancelled, killed(9)));
+    assert_eq!(w.state_of(kept), JobState::Running, "salloc's goes on: more steps may come");
 }
 
 #[test]

@@ -143,6 +143,7 @@ pub fn job() -> JobSpec {
         submit_line: "sbatch job.sh".into(),
         command: None,
         immediate_secs: None,
+        ends_with_step: false,
         stored: Default::default(),
     }
 }

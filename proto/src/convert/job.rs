@@ -150,6 +150,7 @@ impl From<&JobSpec> for v1::JobSpec {
             submit_line: scalar::to_bytes(&spec.submit_line),
             command: spec.command.as_ref().map(scalar::to_bytes),
             immediate_secs: spec.immediate_secs,
+            ends_with_step: spec.ends_with_step,
             stored: spec.stored.iter().map(|(option, value)| (option.clone(), value.clone())).collect(),
         }
     }
@@ -214,6 +215,7 @@ impl TryFrom<v1::JobSpec> for JobSpec {
             submit_line: scalar::os_bytes(message.submit_line, "submit_line", limits::ARGUMENT)?,
             command: optional_bytes(message.command, "command", limits::ARGUMENT)?,
             immediate_secs: message.immediate_secs,
+            ends_with_step: message.ends_with_step,
             stored: message
                 .stored
                 .into_iter()

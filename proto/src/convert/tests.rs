@@ -207,6 +207,7 @@ fn spec() -> impl Strategy<Value = JobSpec> {
             submit_line: origin.4,
             command: origin.5,
             immediate_secs: origin.6,
+            ends_with_step: origin.6.is_some(),
             stored,
         },
     )

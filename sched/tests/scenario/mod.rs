@@ -79,6 +79,7 @@ pub fn blank_spec() -> JobSpec {
         submit_line: OsBytes::from("sbatch"),
         command: None,
         immediate_secs: None,
+        ends_with_step: false,
         stored: BTreeMap::new(),
     }
 }

@@ -199,6 +199,7 @@ pub fn submission(rng: &mut Rng, now: Time, known: &[JobId]) -> JobSpec {
         submit_sid: 1,
         submit_line: "sbatch job.sh".into(),
         command: None,
+        ends_with_step: false,
         immediate_secs: rng.percent(3).then(|| rng.between(0, 30) as u32),
         stored: Default::default(),
     };
