@@ -14,9 +14,9 @@ pub mod value;
 use crate::getopt::{Given, State};
 use crate::options::Submitter;
 pub use client::LIMITS;
-use sluice_model::job::{JobIo, JobKind, JobSpec};
+use sluice_model::job::{JobKind, JobSpec};
 use sluice_model::request::GresRequest;
-use sluice_model::{BlobId, OsBytes, ResourceRequest, Time};
+use sluice_model::{BlobId, OsBytes, Time};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -213,51 +213,9 @@ impl Settings {
 }
 
 fn empty_job(command: Submitter) -> JobSpec {
-    let none = BlobId([0; 32]);
-    JobSpec {
-        name: OsBytes::default(),
-        kind: match command {
-            Submitter::Sbatch => JobKind::Batch { script: none, args: Vec::new() },
-            Submitter::Salloc | Submitter::Srun => JobKind::Allocation,
-        },
-        uid: 0,
-        gid: 0,
-        user: String::new(),
-        group: String::new(),
-        account: None,
-        qos: None,
-        wckey: None,
-        partitions: Vec::new(),
-        request: ResourceRequest::default(),
-        time_limit: None,
-        time_min: None,
-        begin: None,
-        deadline: None,
-        dependency: None,
-        array: None,
-        hold: false,
-        priority: None,
-        nice: 0,
-        requeue: None,
-        kill_on_invalid_dep: None,
-        signal: None,
-        comment: None,
-        mail_type: 0,
-        mail_user: None,
-        reservation: None,
-        licenses: BTreeMap::new(),
-        io: JobIo::default(),
-        work_dir: OsBytes::default(),
-        environment: none,
-        get_user_env: false,
-        limits: Vec::new(),
-        umask: 0o022,
-        submit_host: String::new(),
-        submit_sid: 0,
-        submit_line: OsBytes::default(),
-        command: None,
-        immediate_secs: None,
-        ends_with_step: false,
-        stored: BTreeMap::new(),
-    }
+    let kind = match command {
+        Submitter::Sbatch => JobKind::Batch { script: BlobId([0; 32]), args: Vec::new() },
+        Submitter::Salloc | Submitter::Srun => JobKind::Allocation,
+    };
+    JobSpec::new(OsBytes::default(), kind, (0, ""), (0, ""))
 }

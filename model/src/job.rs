@@ -135,3 +135,53 @@ pub struct JobSpec {
     /// Options whose effect comes with a later release: long option name → value as given, checked for form.
     pub stored: BTreeMap<String, String>,
 }
+
+impl JobSpec {
+    /// A submission that says only what it is and whose; everything else is as if nothing had been asked for, with the
+    /// umask 022. Where a job says more, take it with `..JobSpec::new(…)`.
+    pub fn new(name: impl Into<OsBytes>, kind: JobKind, (uid, user): (u32, &str), (gid, group): (u32, &str)) -> Self {
+        JobSpec {
+            name: name.into(),
+            kind,
+            uid,
+            gid,
+            user: user.to_owned(),
+            group: group.to_owned(),
+            account: None,
+            qos: None,
+            wckey: None,
+            partitions: Vec::new(),
+            request: ResourceRequest::default(),
+            time_limit: None,
+            time_min: None,
+            begin: None,
+            deadline: None,
+            dependency: None,
+            array: None,
+            hold: false,
+            priority: None,
+            nice: 0,
+            requeue: None,
+            kill_on_invalid_dep: None,
+            signal: None,
+            comment: None,
+            mail_type: 0,
+            mail_user: None,
+            reservation: None,
+            licenses: BTreeMap::new(),
+            io: JobIo::default(),
+            work_dir: OsBytes::default(),
+            environment: BlobId([0; 32]),
+            get_user_env: false,
+            limits: Vec::new(),
+            umask: 0o022,
+            submit_host: String::new(),
+            submit_sid: 0,
+            submit_line: OsBytes::default(),
+            command: None,
+            immediate_secs: None,
+            ends_with_step: false,
+            stored: BTreeMap::new(),
+        }
+    }
+}

@@ -2,10 +2,9 @@
 //! (100,000 pending jobs of a few shapes, 1,000 nodes of 64 CPUs, by default).
 
 use sluice_model::index_set::IndexSet;
-use sluice_model::job::{JobIo, JobKind};
+use sluice_model::job::JobKind;
 use sluice_model::node::GresSpec;
 use sluice_model::request::{GresRequest, GresScope, NodeCount};
-use sluice_model::text::OsBytes;
 use sluice_model::*;
 use sluice_sched::*;
 use std::collections::BTreeMap;
@@ -26,49 +25,8 @@ fn spec(shape: u32) -> JobSpec {
             request.gres.push(gpu);
         }
     }
-    JobSpec {
-        name: OsBytes::from("job"),
-        kind: JobKind::Allocation,
-        uid: 1,
-        gid: 1,
-        user: "u".into(),
-        group: "g".into(),
-        account: None,
-        qos: None,
-        wckey: None,
-        partitions: Vec::new(),
-        request,
-        time_limit: Some(TimeLimit::Minutes(60)),
-        time_min: None,
-        begin: None,
-        deadline: None,
-        dependency: None,
-        array: None,
-        hold: false,
-        priority: None,
-        nice: 0,
-        requeue: None,
-        kill_on_invalid_dep: None,
-        signal: None,
-        comment: None,
-        mail_type: 0,
-        mail_user: None,
-        reservation: None,
-        licenses: BTreeMap::new(),
-        io: JobIo::default(),
-        work_dir: OsBytes::from("/"),
-        environment: BlobId([0; 32]),
-        get_user_env: false,
-        limits: Vec::new(),
-        umask: 0o22,
-        submit_host: "h".into(),
-        submit_sid: 1,
-        submit_line: OsBytes::from("sbatch"),
-        command: None,
-        immediate_secs: None,
-        ends_with_step: false,
-        stored: BTreeMap::new(),
-    }
+    let time_limit = Some(TimeLimit::Minutes(60));
+    JobSpec { request, time_limit, ..JobSpec::new("job", JobKind::Allocation, (1, "u"), (1, "g")) }
 }
 
 fn input(pending: u32, nodes: u32, busy: u32, shapes: u32) -> Input {

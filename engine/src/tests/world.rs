@@ -6,7 +6,7 @@ use crate::event::Event;
 use crate::job::{Job, Outcome, Phase};
 use crate::{Reject, State, audit, decide, fold, query};
 use sluice_model::config::{ClusterConfig, LimitsConfig, MailConfig, SchedulingConfig, SecurityConfig, TimingConfig};
-use sluice_model::job::{ArraySpec, JobIo, JobKind};
+use sluice_model::job::{ArraySpec, JobKind};
 use sluice_model::node::NodeReport;
 use sluice_model::request::{MemoryRequest, NodeCount, ResourceRequest};
 use sluice_model::state::ExitStatus;
@@ -99,52 +99,17 @@ pub fn operator() -> Caller {
 
 /// A batch job of one task and one core by user 1500, ten minutes long.
 pub fn job() -> JobSpec {
+    let kind = JobKind::Batch { script: BlobId([1; 32]), args: Vec::new() };
     JobSpec {
-        name: "job".into(),
-        kind: JobKind::Batch { script: BlobId([1; 32]), args: Vec::new() },
-        uid: 1500,
-        gid: 1500,
-        user: "user1500".to_owned(),
-        group: "user1500".to_owned(),
-        account: None,
-        qos: None,
-        wckey: None,
-        partitions: Vec::new(),
         request: ResourceRequest {
             ntasks: Some(1),
             memory: Some(MemoryRequest::PerNode(100)),
             ..ResourceRequest::default()
         },
         time_limit: Some(TimeLimit::Minutes(10)),
-        time_min: None,
-        begin: None,
-        deadline: None,
-        dependency: None,
-        array: None,
-        hold: false,
-        priority: None,
-        nice: 0,
-        requeue: None,
-        kill_on_invalid_dep: None,
-        signal: None,
-        comment: None,
-        mail_type: 0,
-        mail_user: None,
-        reservation: None,
-        licenses: Default::default(),
-        io: JobIo::default(),
         work_dir: "/tmp".into(),
         environment: BlobId([2; 32]),
-        get_user_env: false,
-        limits: Vec::new(),
-        umask: 0o22,
-        submit_host: "login".to_owned(),
-        submit_sid: 1,
-        submit_line: "sbatch job.sh".into(),
-        command: None,
-        immediate_secs: None,
-        ends_with_step: false,
-        stored: Default::default(),
+        ..JobSpec::new("job", kind, (1500, "user1500"), (1500, "user1500"))
     }
 }
 

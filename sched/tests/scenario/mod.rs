@@ -23,10 +23,9 @@
 #![allow(dead_code, reason = "each test file uses its part of the language")]
 
 use sluice_model::index_set::IndexSet;
-use sluice_model::job::{JobIo, JobKind};
+use sluice_model::job::JobKind;
 use sluice_model::partition::PartitionState;
 use sluice_model::request::{Distribution, Exclusive, GresScope, MemoryRequest};
-use sluice_model::text::OsBytes;
 use sluice_model::*;
 use sluice_sched::*;
 use std::collections::BTreeMap;
@@ -39,49 +38,7 @@ pub fn after_minutes(m: i64) -> Time {
 }
 
 pub fn blank_spec() -> JobSpec {
-    JobSpec {
-        name: OsBytes::from("t"),
-        kind: JobKind::Allocation,
-        uid: 1,
-        gid: 1,
-        user: "u".into(),
-        group: "g".into(),
-        account: None,
-        qos: None,
-        wckey: None,
-        partitions: Vec::new(),
-        request: ResourceRequest::default(),
-        time_limit: None,
-        time_min: None,
-        begin: None,
-        deadline: None,
-        dependency: None,
-        array: None,
-        hold: false,
-        priority: None,
-        nice: 0,
-        requeue: None,
-        kill_on_invalid_dep: None,
-        signal: None,
-        comment: None,
-        mail_type: 0,
-        mail_user: None,
-        reservation: None,
-        licenses: BTreeMap::new(),
-        io: JobIo::default(),
-        work_dir: OsBytes::from("/"),
-        environment: BlobId([0; 32]),
-        get_user_env: false,
-        limits: Vec::new(),
-        umask: 0o22,
-        submit_host: "h".into(),
-        submit_sid: 1,
-        submit_line: OsBytes::from("sbatch"),
-        command: None,
-        immediate_secs: None,
-        ends_with_step: false,
-        stored: BTreeMap::new(),
-    }
+    JobSpec::new("t", JobKind::Allocation, (1, "u"), (1, "g"))
 }
 
 fn num<T: std::str::FromStr>(text: &str) -> T

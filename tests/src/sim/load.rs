@@ -5,7 +5,7 @@ use sluice_engine::command::{Caller, Role};
 use sluice_model::config::{ClusterConfig, LimitsConfig, MailConfig, SchedulingConfig, SecurityConfig, TimingConfig};
 use sluice_model::dependency::{Dependency, DependencyKind, DependencyTarget, DependencyTerm};
 use sluice_model::index_set::IndexSet;
-use sluice_model::job::{ArraySpec, JobIo, JobKind, SignalRequest};
+use sluice_model::job::{ArraySpec, JobKind, SignalRequest};
 use sluice_model::node::GresSpec;
 use sluice_model::request::{Exclusive, GresRequest, GresScope, MemoryRequest, NodeCount, ResourceRequest};
 use sluice_model::{BlobId, JobId, JobSpec, NodeName, NodeSpec, PartitionSpec, Time, TimeLimit};
@@ -151,16 +151,10 @@ pub fn submission(rng: &mut Rng, now: Time, known: &[JobId]) -> JobSpec {
     });
     let dependency = (rng.percent(25)).then(|| dependency(rng, known)).flatten();
     let singleton = matches!(&dependency, Some(d) if d.terms.iter().any(|t| t.target.is_none()));
+    let name = if singleton { "2000".to_owned() } else { behaviour.name() };
+    let kind = if batch { JobKind::Batch { script: BlobId([1; 32]), args: Vec::new() } } else { JobKind::Allocation };
+    let user = format!("user{uid}");
     let mut spec = JobSpec {
-        name: if singleton { "2000".into() } else { behaviour.name().into() },
-        kind: if batch { JobKind::Batch { script: BlobId([1; 32]), args: Vec::new() } } else { JobKind::Allocation },
-        uid,
-        gid: uid,
-        user: format!("user{uid}"),
-        group: format!("user{uid}"),
-        account: None,
-        qos: None,
-        wckey: None,
         partitions: match rng.below(4) {
             0 => vec!["short".to_owned()],
             1 => vec!["short".to_owned(), "main".to_owned()],
@@ -168,13 +162,11 @@ pub fn submission(rng: &mut Rng, now: Time, known: &[JobId]) -> JobSpec {
         },
         request: request(rng),
         time_limit: rng.percent(70).then(|| TimeLimit::Minutes(rng.between(1, 5) as u32)),
-        time_min: None,
         begin: rng.percent(10).then(|| Time(now.0 + rng.between(0, 60_000))),
         deadline: rng.percent(5).then(|| Time(now.0 + rng.between(300_000, 600_000))),
         dependency,
         array,
         hold: rng.percent(5),
-        priority: None,
         nice: rng.between(0, 50) as i32,
         requeue: rng.percent(20).then_some(false),
         kill_on_invalid_dep: Some(rng.percent(70)),
@@ -184,24 +176,12 @@ pub fn submission(rng: &mut Rng, now: Time, known: &[JobId]) -> JobSpec {
             batch_shell: rng.percent(50),
             reservation: false,
         }),
-        comment: None,
         mail_type: if rng.percent(20) { 0x3ff } else { 0 },
-        mail_user: None,
-        reservation: None,
         licenses: if rng.percent(10) { [("fluent".to_owned(), 1)].into() } else { Default::default() },
-        io: JobIo::default(),
         work_dir: "/tmp".into(),
         environment: BlobId([2; 32]),
-        get_user_env: false,
-        limits: Vec::new(),
-        umask: 0o22,
-        submit_host: "login".to_owned(),
-        submit_sid: 1,
-        submit_line: "sbatch job.sh".into(),
-        command: None,
-        ends_with_step: false,
         immediate_secs: rng.percent(3).then(|| rng.between(0, 30) as u32),
-        stored: Default::default(),
+        ..JobSpec::new(name, kind, (uid, &user), (uid, &user))
     };
     if !batch {
         spec.requeue = None;
