@@ -4,6 +4,7 @@
 //! memory, host lists, index sets, TRES, dependencies, file-name patterns, configuration). Pure: knows no clock, no
 //! file, no network, no randomness, and uses ordered maps only.
 
+pub mod accounting;
 pub mod alloc;
 pub mod array;
 pub mod config;
