@@ -162,9 +162,9 @@ impl v1::node_steps_server::NodeSteps for NodeSteps {
 
     async fn signal_step(&self, request: Request<SignalStepRequest>) -> Result<Response<Empty>, Status> {
         let caller = self.caller(&request).await?;
-        let SignalStepRequest { key: wire, signal } = request.into_inner();
+        let SignalStepRequest { key: wire, signal, time_limit } = request.into_inner();
         let key = key(wire)?;
-        self.ask(|reply| Message::SignalStep { key, signal, caller, reply }).await?;
+        self.ask(|reply| Message::SignalStep { key, signal, time_limit, caller, reply }).await?;
         Ok(Response::new(Empty {}))
     }
 

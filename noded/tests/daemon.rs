@@ -164,7 +164,7 @@ async fn a_step_waits_for_cpus_and_a_killed_one_makes_room() {
     assert!(matches!(queued.kind, Some(create_step_reply::Kind::Queued(q)) if q.reason == "Requested nodes are busy"));
     bench.until_async("the step's process", async || bench.processes("node1", 5).await.iter().any(|p| p.pid > 0)).await;
     let key = Some(StepKey { job: 5, attempt: 0, step: 0 });
-    bench.steps("node1").await.signal_step(SignalStepRequest { key, signal: 9 }).await.unwrap();
+    bench.steps("node1").await.signal_step(SignalStepRequest { key, signal: 9, time_limit: false }).await.unwrap();
     let ended = running.await.unwrap().ended;
     assert!(ended.cancelled);
     assert_eq!(bench.step_end("node1", 5, 0).await.state, "CANCELLED");
@@ -227,6 +227,36 @@ async fn a_step_beyond_its_own_time_limit_may_save_before_it_is_killed() {
     let part = bench.run_step("node1", &grant, "trap '' TERM; while :; do sleep 1000; done", b"").await;
     assert_eq!(part.ended.worst, Some(ExitStatus { code: 0, signal: 9 }));
     assert_eq!(bench.step_end("node1", 5, 2).await.state, "TIMEOUT");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_steps_own_time_limit_outlives_the_daemon_before_and_after_it_is_over() {
+    let mut bench = Bench::start(2).await;
+    let job = Job::allocation(&bench, 5, &["node1", "node2"]);
+    for node in ["node1", "node2"] {
+        bench.send(node, job.launch());
+    }
+    // On the other node than the step manager's.
+    let request =
+        StepRequest { job: 5, ntasks: Some(1), relative: Some(1), time_limit_secs: Some(1), ..StepRequest::default() };
+    let grant = bench.grant("node1", request.clone(), Some(job.credential())).await.unwrap();
+    let running = tokio::spawn(bench.run_step("node2", &grant, "echo up > up; exec sleep 1000", b""));
+    bench.until("the step", || bench.read("up") == "up\n").await;
+    bench.kill("node1");
+    bench.start_node("node1").await;
+    let text = String::from_utf8_lossy(&running.await.unwrap().output[&0]).into_owned();
+    assert_eq!(text.matches("*** STEP 5.0 ON node2 CANCELLED AT ").count(), 1, "{text}");
+    assert_eq!(text.matches(" DUE TO TIME LIMIT ***\n").count(), 1, "{text}");
+    assert_eq!(bench.step_end("node1", 5, 0).await.state, "TIMEOUT");
+
+    let stubborn = "trap 'echo told > told' TERM; while :; do sleep 0.02; done";
+    let grant = bench.grant("node1", request, None).await.unwrap();
+    let running = tokio::spawn(bench.run_step("node2", &grant, stubborn, b""));
+    bench.until("the trap", || bench.read("told") == "told\n").await;
+    bench.kill("node1");
+    bench.start_node("node1").await;
+    assert_eq!(running.await.unwrap().ended.worst, Some(ExitStatus { code: 0, signal: 9 }));
+    assert_eq!(bench.step_end("node1", 5, 1).await.state, "TIMEOUT");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -112,6 +112,7 @@ pub enum Message {
     SignalStep {
         key: StepKey,
         signal: u32,
+        time_limit: bool,
         caller: Caller,
         reply: Reply<()>,
     },
@@ -237,8 +238,8 @@ impl Owner {
             Message::PartTold { key } => self.part_told(key),
             Message::WaitTold { key, waiter } => self.wait_told(&key, waiter),
             Message::PartMissing { key, node } => self.part_missing(key, node),
-            Message::SignalStep { key, signal, caller, reply } => {
-                let result = self.signal_step(key, signal, &caller);
+            Message::SignalStep { key, signal, time_limit, caller, reply } => {
+                let result = self.signal_step(key, signal, time_limit, &caller);
                 self.answer(reply, result);
             }
             Message::ListSteps { job, step, caller, reply } => {

@@ -341,9 +341,9 @@ impl Peer {
         with_deadline(client.step_part_ended(request)).await.map(|_| ())
     }
 
-    pub async fn signal(&self, key: StepKey, signal: u32) -> Result<(), Status> {
+    pub async fn signal(&self, key: StepKey, signal: u32, time_limit: bool) -> Result<(), Status> {
         let mut client = self.connect().await?.node_steps();
-        let request = sluice_proto::v1::SignalStepRequest { key: Some(key), signal };
+        let request = sluice_proto::v1::SignalStepRequest { key: Some(key), signal, time_limit };
         with_deadline(client.signal_step(request)).await.map(|_| ())
     }
 

@@ -40,7 +40,7 @@ fn state_name(state: JobState) -> String {
 }
 
 /// The record of a step that is over.
-pub(super) fn finished(kept: &ManagedStep, timed_out: bool, cancelling: bool) -> StepRecord {
+pub(super) fn finished(kept: &ManagedStep, cancelling: bool) -> StepRecord {
     let mut usage = Usage::default();
     let mut worst = ExitStatus::default();
     let mut cancelled = false;
@@ -53,7 +53,7 @@ pub(super) fn finished(kept: &ManagedStep, timed_out: bool, cancelling: bool) ->
         end = end.max(part.end);
     }
     let missing = kept.ended.len() < kept.grant.as_ref().map_or(0, |g| g.nodes.len());
-    let state = if timed_out {
+    let state = if kept.timed_out_at > 0 {
         JobState::Timeout
     } else if cancelled || missing || (cancelling && worst.signal != 0) {
         JobState::Cancelled
@@ -77,7 +77,7 @@ mod tests {
 
     fn kept(ended: Vec<StepPartEndedRequest>, nodes: usize) -> ManagedStep {
         let grant = StepGrantBody { nodes: vec![StepNode::default(); nodes], ..StepGrantBody::default() };
-        ManagedStep { grant: Some(grant), record: Some(StepRecord::default()), counted: Vec::new(), ended }
+        ManagedStep { grant: Some(grant), record: Some(StepRecord::default()), ended, ..ManagedStep::default() }
     }
     fn part(code: u32, signal: u32, cancelled: bool) -> StepPartEndedRequest {
         let worst = Some(v1::ExitStatus { code, signal });
@@ -86,12 +86,14 @@ mod tests {
 
     #[test]
     fn a_steps_state_follows_from_its_parts() {
-        let state = |kept: ManagedStep, cancelling| finished(&kept, false, cancelling).state;
+        let state = |kept: ManagedStep, cancelling| finished(&kept, cancelling).state;
         assert_eq!(state(kept(vec![part(0, 0, false)], 1), false), "COMPLETED");
         assert_eq!(state(kept(vec![part(0, 0, false), part(3, 0, false)], 2), false), "FAILED");
         assert_eq!(state(kept(vec![part(0, 15, false)], 1), true), "CANCELLED");
         assert_eq!(state(kept(vec![part(0, 15, false)], 1), false), "FAILED");
         assert_eq!(state(kept(vec![part(0, 9, true)], 1), false), "CANCELLED");
         assert_eq!(state(kept(vec![part(0, 0, false)], 2), false), "CANCELLED", "a part never reported");
+        let late = ManagedStep { timed_out_at: 1, ..kept(vec![part(0, 15, false)], 1) };
+        assert_eq!(state(late, false), "TIMEOUT");
     }
 }

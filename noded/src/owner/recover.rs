@@ -58,7 +58,7 @@ impl Owner {
         self.insert_attempt(key, job, credential, dir.clone());
         let steps = self.store.steps(key);
         if let Some(manager) = self.attempts.get_mut(&key).and_then(|a| a.manager.as_mut()) {
-            manager.running = steps.into_iter().map(|(number, kept)| (number, Running::adopted(kept))).collect();
+            manager.running = steps.into_iter().map(|(number, kept)| (number, Running::new(kept))).collect();
         }
         let mut has_batch = false;
         for (step, part_dir) in parts(&dir) {

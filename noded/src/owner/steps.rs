@@ -17,6 +17,12 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tonic::Status;
 
+/// After its time limit and KillWait a step is killed again so often, until its nodes say that it is over.
+const KILL_AGAIN: Duration = Duration::from_secs(10);
+
+/// What is added to the message about a step's end.
+const TIME_LIMIT: &str = " DUE TO TIME LIMIT";
+
 /// A grant whose node has not been heard of for so long is looked into: srun may have died before it launched.
 const LOOK_AFTER: Duration = Duration::from_secs(30);
 
@@ -35,11 +41,10 @@ pub struct Running {
     /// The controller has not heard of it yet.
     unreported: bool,
     looked: Instant,
-    /// Its own time limit.
-    deadline: Option<Instant>,
-    timed_out: bool,
-    /// After its time limit it was told to end; what has not by then is killed.
-    kill_at: Option<Instant>,
+    /// When its own time limit is over; after that, when what is left of it is killed.
+    due: Option<Instant>,
+    /// Told by this daemon that its time is over.
+    told: bool,
 }
 
 #[derive(Default)]
@@ -49,9 +54,14 @@ pub struct Manager {
 }
 
 impl Running {
-    pub fn adopted(kept: ManagedStep) -> Running {
+    /// A step just granted, or one that a former daemon left: everything it needs to know of it is in `kept`.
+    pub fn new(kept: ManagedStep) -> Running {
+        let limit = i64::from(kept.time_limit_secs) * 1000;
+        let start = kept.grant.as_ref().map_or(0, |g| g.start);
+        // Told again if its time was over under a former daemon: a step heeds that order once.
+        let due = (limit > 0).then(|| Instant::now() + until(start + limit));
         // Whether its beginning was reported is not known: once more is harmless.
-        Running { kept, unreported: true, looked: Instant::now(), deadline: None, timed_out: false, kill_at: None }
+        Running { kept, unreported: true, looked: Instant::now(), due, told: false }
     }
 
     /// Another node than `me` has not said yet how its part ended.
@@ -59,6 +69,11 @@ impl Running {
         let said = |node: &str| self.kept.ended.iter().any(|e| e.node == node);
         self.kept.grant.iter().flat_map(|g| &g.nodes).any(|n| n.node != me && !said(&n.node))
     }
+}
+
+/// How long it is until a point of the wall clock (ms); zero when it has passed.
+fn until(at: i64) -> Duration {
+    Duration::from_millis(u64::try_from(at - now_ms()).unwrap_or(0))
 }
 
 fn busy(text: &str) -> Status {
@@ -196,27 +211,25 @@ impl Owner {
             start: now_ms(),
             overcommit: request.overcommit,
             gpus_per_task: u32::try_from(gpus_per_task).unwrap_or(0),
+            kill_wait_secs: Some(self.config.kill_wait_secs),
             nodes,
         };
         let record = record::begun(&body, request);
-        let kept = ManagedStep { grant: Some(body.clone()), record: Some(record), counted, ended: Vec::new() };
+        let kept = ManagedStep {
+            grant: Some(body.clone()),
+            record: Some(record),
+            counted,
+            time_limit_secs: request.time_limit_secs.unwrap_or(0),
+            ..ManagedStep::default()
+        };
         if let Err(error) = self.store.put_step(key, number, &kept) {
             let _ = waiting.reply.send(Err(Status::internal(error.to_string())));
             return;
         }
         let Some(attempt) = self.attempts.get_mut(&key) else { return };
         let grant = sign_grant(&self.setup.keys, &body, attempt.credential.clone());
-        let limit = request.time_limit_secs.filter(|s| *s > 0);
         if let Some(manager) = &mut attempt.manager {
-            let running = Running {
-                kept,
-                unreported: true,
-                looked: Instant::now(),
-                deadline: limit.map(|s| Instant::now() + Duration::from_secs(u64::from(s))),
-                timed_out: false,
-                kill_at: None,
-            };
-            manager.running.insert(number, running);
+            manager.running.insert(number, Running::new(kept));
         }
         let reply = waiting.reply.clone();
         self.after.push(After::Do(Box::new(move || {
@@ -265,7 +278,7 @@ impl Owner {
         let Some(attempt) = self.attempts.get_mut(&key) else { return };
         let cancelling = attempt.cancelling;
         let Some(running) = attempt.manager.as_mut().and_then(|m| m.running.remove(&number)) else { return };
-        let record = record::finished(&running.kept, running.timed_out, cancelling);
+        let record = record::finished(&running.kept, cancelling);
         if let Err(error) = self.store.remove_step(key, number) {
             tracing::error!(%error, "the store can't be written");
         }
@@ -304,7 +317,14 @@ impl Owner {
         });
     }
 
-    pub(super) fn signal_step(&mut self, key: StepKey, signal: u32, caller: &Caller) -> Result<(), Status> {
+    /// `time_limit`: the step manager says that the step's own time is over.
+    pub(super) fn signal_step(
+        &mut self,
+        key: StepKey,
+        signal: u32,
+        time_limit: bool,
+        caller: &Caller,
+    ) -> Result<(), Status> {
         let attempt_key = match key.attempt {
             // Commands that know the job alone mean its current attempt.
             0 => self.attempts.range((key.job, 0)..=(key.job, u32::MAX)).next_back().map(|(k, _)| *k),
@@ -325,7 +345,8 @@ impl Owner {
         {
             return Err(Status::not_found("Invalid job id specified"));
         }
-        self.signal_everywhere(StepKey { attempt: attempt_key.1, ..key }, signal, "");
+        let why = if time_limit && from_manager { TIME_LIMIT } else { "" };
+        self.signal_everywhere(StepKey { attempt: attempt_key.1, ..key }, signal, why);
         Ok(())
     }
 
@@ -350,8 +371,9 @@ impl Owner {
         for node in grant.nodes.iter().filter(|n| n.node != self.setup.site.node) {
             let peer = self.peer(&node.node, &node.address);
             let name = node.node.clone();
+            let time_limit = !why.is_empty();
             self.setup.runtime.spawn(async move {
-                if let Err(status) = peer.signal(key, signal).await {
+                if let Err(status) = peer.signal(key, signal, time_limit).await {
                     tracing::warn!(node = name, %status, "a step's part could not be signalled");
                 }
             });
@@ -363,7 +385,7 @@ impl Owner {
         let mut records = Vec::new();
         let mut look = Vec::new();
         let (mut late, mut kill) = (Vec::new(), Vec::new());
-        let kill_wait = Duration::from_secs(self.config.kill_wait_secs.into());
+        let kill_wait = i64::from(self.config.kill_wait_secs) * 1000;
         let mut retry = Vec::new();
         let me = self.setup.site.node.clone();
         for (key, attempt) in &mut self.attempts {
@@ -377,14 +399,17 @@ impl Owner {
                 if std::mem::take(&mut running.unreported) {
                     records.extend(running.kept.record.clone());
                 }
-                if running.deadline.is_some_and(|d| d <= now) {
-                    running.deadline = None;
-                    running.timed_out = true;
-                    running.kill_at = Some(now + kill_wait);
-                    late.push(step);
-                } else if running.kill_at.is_some_and(|at| at <= now) {
-                    running.kill_at = None;
-                    kill.push(step);
+                if running.due.is_some_and(|due| due <= now) {
+                    if std::mem::replace(&mut running.told, true) {
+                        running.due = Some(now + KILL_AGAIN);
+                        kill.push(step);
+                    } else {
+                        if running.kept.timed_out_at == 0 {
+                            running.kept.timed_out_at = now_ms();
+                        }
+                        running.due = Some(now + until(running.kept.timed_out_at + kill_wait));
+                        late.push((step, running.kept.clone()));
+                    }
                 }
                 if now.duration_since(running.looked) > LOOK_AFTER {
                     running.looked = now;
@@ -401,12 +426,15 @@ impl Owner {
         for record in records {
             self.report(report::Kind::Step(record));
         }
-        for step in late {
+        for (step, kept) in late {
             tracing::info!(step = name(&step), "a step's time limit is over");
-            self.signal_everywhere(step, libc::SIGTERM as u32, " DUE TO TIME LIMIT");
+            if let Err(error) = self.store.put_step((step.job, step.attempt), step.step, &kept) {
+                tracing::error!(%error, "the store can't be written");
+            }
+            self.signal_everywhere(step, libc::SIGTERM as u32, TIME_LIMIT);
         }
         for step in kill {
-            self.signal_everywhere(step, libc::SIGKILL as u32, " DUE TO TIME LIMIT");
+            self.signal_everywhere(step, libc::SIGKILL as u32, TIME_LIMIT);
         }
         for key in retry {
             self.retry_waiting(key);

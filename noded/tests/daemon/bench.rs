@@ -113,7 +113,8 @@ impl Bench {
 
     pub async fn start_node(&mut self, name: &str) {
         let before = self.shared.registers.lock().unwrap().len();
-        let port = 0;
+        // The same address again after a restart: other nodes know it from the job's credential.
+        let listen = self.address(name).unwrap_or_else(|| "127.0.0.1:0".to_owned());
         let log = std::fs::File::create(self.path(&format!("{name}.log"))).unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_sluice-noded"))
             .args(["run", "--declared", "--name", name, "--log", "debug"])
@@ -121,7 +122,7 @@ impl Bench {
             .arg(self.path(name))
             .arg("--controller")
             .arg(format!("unix:{}", self.path("ctld.sock").display()))
-            .args(["--listen", &format!("127.0.0.1:{port}")])
+            .args(["--listen", &listen])
             .arg("--socket")
             .arg(self.path(&format!("{name}.sock")))
             .stdin(Stdio::null())
@@ -130,6 +131,13 @@ impl Bench {
             .unwrap();
         self.nodes.insert(name.to_owned(), child);
         self.until("a registration", || self.shared.registers.lock().unwrap().len() > before).await;
+    }
+
+    /// Where a node was reached when it registered last.
+    fn address(&self, name: &str) -> Option<String> {
+        let registers = self.shared.registers.lock().unwrap();
+        let last = registers.iter().rfind(|r| r.node == name)?;
+        Some(last.report.as_ref()?.address.clone())
     }
 
     /// As a power cut would, but for the kernel.
@@ -390,11 +398,7 @@ impl Job {
             gres: Vec::new(),
             tasks: 1,
         };
-        let registers = bench.shared.registers.lock().unwrap();
-        let address = |node: &&str| {
-            let last = registers.iter().rfind(|r| r.node == **node).unwrap();
-            last.report.as_ref().unwrap().address.clone()
-        };
+        let address = |node: &&str| bench.address(node).unwrap();
         let body = JobCredentialBody {
             job: id,
             attempt: 0,
