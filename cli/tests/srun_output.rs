@@ -12,6 +12,8 @@ use tonic::{Request, Response, Status, Streaming};
 /// A node on which one task writes until it is told to end.
 #[derive(Default)]
 struct Endless {
+    /// Only SIGKILL ends it.
+    stubborn: bool,
     signals: Arc<Mutex<Vec<u32>>>,
 }
 
@@ -24,7 +26,8 @@ impl NodeSteps for Endless {
     async fn create_step(&self, _: Request<v1::CreateStepRequest>) -> Result<Response<Self::CreateStepStream>, Status> {
         let node = v1::StepNode { node: "n1".into(), tasks: vec![0], ..Default::default() };
         let key = Some(v1::StepKey { job: 5, attempt: 0, step: 0 });
-        let body = v1::StepGrantBody { key, nodes: vec![node], ntasks: 1, ..Default::default() };
+        let kill_wait_secs = Some(1);
+        let body = v1::StepGrantBody { key, nodes: vec![node], ntasks: 1, kill_wait_secs, ..Default::default() };
         let grant = v1::StepGrant { body: body.encode_to_vec().into(), ..Default::default() };
         let (replies, stream) = tokio::sync::mpsc::unbounded_channel();
         let granted = create_step_reply::Kind::Granted(grant);
@@ -37,6 +40,7 @@ impl NodeSteps for Endless {
     ) -> Result<Response<Self::RunStepStream>, Status> {
         let mut input = request.into_inner();
         let signals = Arc::clone(&self.signals);
+        let last = if self.stubborn { libc::SIGKILL } else { libc::SIGTERM } as u32;
         let (out, stream) = tokio::sync::mpsc::unbounded_channel();
         let mut sequence = 0;
         let mut say = move |kind| {
@@ -57,14 +61,14 @@ impl NodeSteps for Endless {
                     Some(step_input::Kind::OutputAck(_)) => say(yes()),
                     Some(step_input::Kind::Signal(signal)) => {
                         signals.lock().expect("not poisoned").push(signal);
-                        if signal == libc::SIGTERM as u32 {
+                        if signal == last {
                             break;
                         }
                     }
                     _ => {}
                 }
             }
-            let exit = Some(v1::ExitStatus { code: 0, signal: libc::SIGTERM as u32 });
+            let exit = Some(v1::ExitStatus { code: 0, signal: last });
             say(step_output::Kind::Exit(v1::TaskExit { task: 0, exit, failure: None }));
             say(step_output::Kind::Ended(v1::PartEnded { worst: exit, ..Default::default() }));
         });
@@ -83,6 +87,23 @@ impl NodeSteps for Endless {
 
 #[test]
 fn a_step_whose_output_nobody_reads_any_more_is_ended() {
+    let (code, stderr, signals) = closed_pipe(Endless::default());
+    assert_eq!(code, Some(128 + 15), "{stderr}");
+    assert!(stderr.contains("srun: error: n1: task 0: Terminated"), "{stderr}");
+    assert_eq!(signals, [libc::SIGCONT as u32, libc::SIGTERM as u32]);
+}
+
+#[test]
+fn what_does_not_end_in_the_clusters_kill_wait_is_killed() {
+    let (code, stderr, signals) = closed_pipe(Endless { stubborn: true, ..Endless::default() });
+    assert_eq!(code, Some(128 + 9), "{stderr}");
+    assert!(stderr.contains("srun: Job step aborted: Waiting up to 3 seconds for job step to finish."), "{stderr}");
+    assert_eq!(signals, [libc::SIGCONT as u32, libc::SIGTERM as u32, libc::SIGKILL as u32]);
+}
+
+/// Runs srun with such a node, and closes its output after the first line. Its exit code, its stderr, and the signals
+/// that the node was sent.
+fn closed_pipe(node: Endless) -> (Option<i32>, String, Vec<u32>) {
     let dir = tempfile::tempdir().expect("a folder");
     let socket = dir.path().join("node.sock");
     let runtime =
@@ -91,7 +112,6 @@ fn a_step_whose_output_nobody_reads_any_more_is_ended() {
         let _inside = runtime.enter();
         tokio::net::UnixListener::bind(&socket).expect("listens")
     };
-    let node = Endless::default();
     let signals = Arc::clone(&node.signals);
     let incoming = tokio_stream::wrappers::UnixListenerStream::new(listener);
     runtime.spawn(
@@ -118,7 +138,6 @@ fn a_step_whose_output_nobody_reads_any_more_is_ended() {
     assert_eq!(&first, b"y\n");
     let ended = srun.wait_with_output().expect("ends");
     let stderr = String::from_utf8_lossy(&ended.stderr).into_owned();
-    assert_eq!(ended.status.code(), Some(128 + 15), "{stderr}");
-    assert!(stderr.contains("srun: error: n1: task 0: Terminated"), "{stderr}");
-    assert_eq!(*signals.lock().expect("not poisoned"), [libc::SIGCONT as u32, libc::SIGTERM as u32]);
+    let signals = signals.lock().expect("not poisoned").clone();
+    (ended.status.code(), stderr, signals)
 }

@@ -282,6 +282,11 @@ async fn own_step(
     conducted.map_err(|bad| exit_error(bad.print(NAME)))
 }
 
+/// The cluster's KillWait; its default when the step manager is older than that word.
+fn kill_wait(grant: &v1::StepGrantBody) -> std::time::Duration {
+    std::time::Duration::from_secs(grant.kill_wait_secs.unwrap_or(30).into())
+}
+
 /// Launches the step and stays with it until it ends.
 async fn conduct(
     client: &Client,
@@ -350,6 +355,7 @@ async fn conduct(
         stdin: streams.stdin,
         stdin_readers: readers,
         kill_on_bad_exit: asked.kill_on_bad_exit == Some(true),
+        kill_wait: kill_wait(&step.body),
         wait_secs: asked.wait_secs,
         interrupts: Interrupts::new(asked.disable_status, asked.quit_on_interrupt),
         pty: asked.pty,

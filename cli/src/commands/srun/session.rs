@@ -22,9 +22,8 @@ use tokio::time::Instant;
 
 /// Ends of tasks that come close together are told in one line.
 const TELL_TOGETHER: Duration = Duration::from_millis(15);
-/// From SIGTERM to SIGKILL, and on to giving up (Slurm's KillWait and two seconds more).
-const KILL_WAIT: Duration = Duration::from_secs(30);
-const GIVE_UP_WAIT: Duration = Duration::from_secs(32);
+/// From SIGKILL to giving up.
+const GIVE_UP: Duration = Duration::from_secs(2);
 
 /// Where a stream's bytes go; None: nowhere.
 pub struct Outlet {
@@ -48,6 +47,8 @@ pub struct Session {
     /// Which parts have tasks that read it.
     pub stdin_readers: Vec<bool>,
     pub kill_on_bad_exit: bool,
+    /// From SIGTERM to SIGKILL: the cluster's KillWait.
+    pub kill_wait: Duration,
     pub wait_secs: Option<u32>,
     pub interrupts: Interrupts,
     pub pty: bool,
@@ -430,14 +431,15 @@ impl State {
             return;
         }
         self.terminating = true;
-        let secs = GIVE_UP_WAIT.as_secs();
+        let kill_at = now + self.session.kill_wait;
+        let secs = (self.session.kill_wait + GIVE_UP).as_secs();
         let text = format!("Job step aborted: Waiting up to {secs} seconds for job step to finish.");
         self.say(&text);
         for signal in [nix::libc::SIGCONT, nix::libc::SIGTERM] {
             self.send_all(&step_input::Kind::Signal(signal.unsigned_abs()));
         }
-        self.kill_at = Some(now + KILL_WAIT);
-        self.give_up_at = Some(now + GIVE_UP_WAIT);
+        self.kill_at = Some(kill_at);
+        self.give_up_at = Some(kill_at + GIVE_UP);
     }
 
     /// The allocation has ended, so nothing of the step lives on any node that is there; wait a little for last words.
