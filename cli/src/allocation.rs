@@ -208,7 +208,7 @@ pub async fn complete(client: &mut Client, job: u32, exit: v1::ExitStatus) -> Re
 /// The credential with which steps of a running job are made.
 pub async fn credential(client: &mut Client, job: u32) -> Result<v1::JobCredential, CallError> {
     let request = v1::JobIdRequest { job, array_index: None };
-    let reply = client.call(Retry::Harmless, async |mut c: Controller| c.get_job_credential(request).await).await?;
+    let reply = client.call(Retry::Read, async |mut c: Controller| c.get_job_credential(request).await).await?;
     reply.credential.ok_or_else(|| CallError::Failed { problem: "the controller sent no credential".to_owned() })
 }
 

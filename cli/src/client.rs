@@ -6,6 +6,7 @@
 
 use crate::client_config::{self, ClientConfig};
 use crate::error::CallError;
+use crate::view::clock::Clock;
 use sluice_identity::client::{Authorized, Endpoint, Tokens};
 use sluice_proto::v1;
 use sluice_proto::v1::controller_client::ControllerClient;
@@ -19,8 +20,11 @@ use tonic::Status;
 pub const PATIENCE: Duration = Duration::from_secs(10);
 /// How long it does so in silence.
 const NOTICE_AFTER: Duration = Duration::from_secs(2);
-/// How long one answer may take.
+/// How long one answer may take: of a change, and of a mere reading.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(120);
+const READ_DEADLINE: Duration = Duration::from_secs(30);
+/// How long an answer is awaited in silence.
+const ANSWER_NOTICE_AFTER: Duration = Duration::from_secs(5);
 
 /// The controller's service as commands call it.
 pub type Controller = ControllerClient<Authorized>;
@@ -39,7 +43,9 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
 /// May a request be sent again after its answer was lost?
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Retry {
-    /// Reads, and changes that are harmless when repeated.
+    /// Reads: the answer comes out of what is published, or soon is not worth waiting for.
+    Read,
+    /// Changes that are harmless when repeated.
     Harmless,
     /// Only while it has certainly not been received.
     Unsent,
@@ -68,7 +74,7 @@ impl Client {
         self.patience = patience;
     }
 
-    /// Calls the controller: `client.call(Retry::Harmless, async |mut c| c.ping(v1::Empty {}).await)`.
+    /// Calls the controller: `client.call(Retry::Read, async |mut c| c.ping(v1::Empty {}).await)`.
     pub async fn call<T>(
         &mut self,
         retry: Retry,
@@ -90,7 +96,7 @@ impl Client {
             let error = match notice.during(self.service()).await {
                 Err(error @ CallError::Unreachable { .. }) => error,
                 Err(error) => return Err(error),
-                Ok(service) => match tokio::time::timeout(ANSWER_DEADLINE, request(service)).await {
+                Ok(service) => match answer_within(retry, request(service)).await {
                     Ok(Ok(response)) => return Ok(response.into_inner()),
                     Ok(Err(status)) => {
                         let error = CallError::from_status(&status);
@@ -103,7 +109,7 @@ impl Client {
                         }
                         error
                     }
-                    Err(_) => return Err(CallError::NoAnswer { problem: String::new() }),
+                    Err(problem) => return Err(CallError::NoAnswer { problem }),
                 },
             };
             if Instant::now() + pause >= give_up {
@@ -116,7 +122,7 @@ impl Client {
 
     /// All jobs that the request selects, in the order sent.
     pub async fn list_jobs(&mut self, request: v1::ListJobsRequest) -> Result<v1::JobList, CallError> {
-        self.call(Retry::Harmless, async |mut c: Controller| {
+        self.call(Retry::Read, async |mut c: Controller| {
             let stream = c.list_jobs(request.clone()).await?.into_inner();
             Ok(tonic::Response::new(gather(stream).await?))
         })
@@ -125,7 +131,7 @@ impl Client {
 
     /// Live and finished jobs, for accounting.
     pub async fn list_history(&mut self, request: v1::HistoryRequest) -> Result<v1::JobList, CallError> {
-        self.call(Retry::Harmless, async |mut c: Controller| {
+        self.call(Retry::Read, async |mut c: Controller| {
             let stream = c.list_history(request.clone()).await?.into_inner();
             Ok(tonic::Response::new(gather(stream).await?))
         })
@@ -167,10 +173,41 @@ impl Notice {
     }
 }
 
-/// `SLUICE_CONNECT_TIMEOUT` (seconds) overrides how long a command tries to reach the controller.
+/// The answer of a controller that has taken the request. One that is stopped, or too busy to work, still accepts
+/// connections: after a while the command says what it waits for and until when, and at last what it does not know.
+async fn answer_within<T>(retry: Retry, answer: impl Future<Output = T>) -> Result<T, String> {
+    let limit = seconds_of("SLUICE_ANSWER_TIMEOUT").unwrap_or(match retry {
+        Retry::Read => READ_DEADLINE,
+        Retry::Harmless | Retry::Unsent => ANSWER_DEADLINE,
+    });
+    let silence = ANSWER_NOTICE_AFTER.min(limit / 2);
+    let mut answer = std::pin::pin!(answer);
+    if let Ok(answer) = tokio::time::timeout(silence, &mut answer).await {
+        return Ok(answer);
+    }
+    let rest = limit - silence;
+    let until = Clock::from_environment(sluice_identity::now_ms() + rest.as_millis() as i64);
+    let name = crate::commands::called();
+    let until = until.time(until.now.0);
+    crate::errln!("{name}: error: slurm controller does not answer: waiting until {until} at most");
+    tokio::time::timeout(rest, answer).await.map_err(|_| {
+        let unknown = match retry {
+            Retry::Read => "",
+            Retry::Harmless | Retry::Unsent => "; whether it does what was asked is not known",
+        };
+        format!("no answer from the controller within {} s{unknown}", limit.as_secs())
+    })
+}
+
+/// `SLUICE_CONNECT_TIMEOUT` (seconds) overrides how long a command tries to reach the controller, and
+/// `SLUICE_ANSWER_TIMEOUT` how long it waits for an answer.
 fn patience() -> Duration {
-    let asked = std::env::var("SLUICE_CONNECT_TIMEOUT").ok().and_then(|v| v.parse::<u32>().ok());
-    asked.map_or(PATIENCE, |secs| Duration::from_secs(u64::from(secs)))
+    seconds_of("SLUICE_CONNECT_TIMEOUT").unwrap_or(PATIENCE)
+}
+
+fn seconds_of(variable: &str) -> Option<Duration> {
+    let asked = std::env::var(variable).ok().and_then(|v| v.parse::<u32>().ok());
+    asked.map(|secs| Duration::from_secs(u64::from(secs)))
 }
 
 /// The connection was refused before the request left.

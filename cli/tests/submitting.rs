@@ -252,6 +252,24 @@ fn a_command_that_waits_for_its_controller_says_so_once() {
 }
 
 #[test]
+fn a_controller_that_takes_requests_and_answers_nothing_is_told_and_given_up() {
+    let bench = Bench::new();
+    // As a stopped process does: the kernel accepts for it.
+    let _stopped = std::os::unix::net::UnixListener::bind(bench.socket()).unwrap();
+    for (name, words, unknown) in
+        [("squeue", &[][..], ""), ("sbatch", &["--wrap", "true"], "; whether it does what was asked is not known")]
+    {
+        let ran = ran(bench.command(name).env("SLUICE_ANSWER_TIMEOUT", "1").args(words).output().unwrap());
+        let waits = format!("{name}: error: slurm controller does not answer: waiting until ");
+        let gives_up = format!("{name}: error: no answer from the controller within 1 s{unknown}\n");
+        assert!(ran.stderr.starts_with(&waits), "{}", ran.stderr);
+        assert!(ran.stderr.contains(&gives_up), "{}", ran.stderr);
+        assert!(ran.stderr.ends_with("Socket timed out on send/recv operation\n"), "{}", ran.stderr);
+        assert_eq!((ran.stdout.as_str(), ran.code), ("", Some(1)));
+    }
+}
+
+#[test]
 fn scontrol_refuses_json_where_it_only_has_text() {
     let bench = Bench::new();
     for words in [&["show", "config"][..], &["show", "step"], &["show", "lic"], &["show", "hostnames", "n[1-2]"]] {

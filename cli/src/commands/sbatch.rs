@@ -214,7 +214,7 @@ pub async fn submit(program: &str, client: &mut Client, request: v1::SubmitReque
 
 /// `--test-only`
 pub async fn test_only(program: &str, client: &mut Client, request: v1::SubmitRequest) -> ExitCode {
-    let asked = client.call(Retry::Harmless, async |mut c: Controller| c.test_only(request.clone()).await).await;
+    let asked = client.call(Retry::Read, async |mut c: Controller| c.test_only(request.clone()).await).await;
     match asked {
         Ok(reply) => {
             let title = if program == NAME { "sbatch: Job" } else { "srun: Job" };

@@ -105,11 +105,9 @@ fn run(words: &[OsString]) -> Result<ExitCode, ExitCode> {
 }
 
 async fn load(client: &mut Client) -> Result<(v1::PartitionList, v1::NodeList), CallError> {
-    let partitions =
-        client.call(Retry::Harmless, async |mut c: Controller| c.list_partitions(v1::Empty {}).await).await?;
-    let nodes = client
-        .call(Retry::Harmless, async |mut c: Controller| c.list_nodes(v1::ListNodesRequest::default()).await)
-        .await?;
+    let partitions = client.call(Retry::Read, async |mut c: Controller| c.list_partitions(v1::Empty {}).await).await?;
+    let nodes =
+        client.call(Retry::Read, async |mut c: Controller| c.list_nodes(v1::ListNodesRequest::default()).await).await?;
     Ok((partitions, nodes))
 }
 

@@ -26,7 +26,7 @@ pub struct Undecoded {
 
 pub async fn list_jobs(client: &mut Client, request: v1::ListJobsRequest) -> Result<Undecoded, CallError> {
     let parts = client
-        .call_service(Retry::Harmless, async |service| {
+        .call_service(Retry::Read, async |service| {
             let mut grpc = tonic::client::Grpc::new(service).max_decoding_message_size(sluice_identity::MAX_MESSAGE);
             grpc.ready().await.map_err(|e| Status::unavailable(format!("Service was not ready: {e}")))?;
             let path = http::uri::PathAndQuery::from_static(LIST_JOBS);

@@ -110,7 +110,7 @@ pub async fn scripts(client: &mut Client, settings: &Settings) -> Result<Vec<u8>
     let mut out = Vec::new();
     for job in &jobs {
         let request = v1::JobIdRequest { job: job.id, array_index: None };
-        let answer = client.call(Retry::Harmless, async |mut c: Controller| c.get_script(request).await).await;
+        let answer = client.call(Retry::Read, async |mut c: Controller| c.get_script(request).await).await;
         let script = match answer {
             Ok(reply) => reply.script.to_vec(),
             Err(error) if error.refusal_code() == Some(refusal::ACCESS_DENIED) => return Err(failed(&error)),

@@ -12,7 +12,7 @@ pub async fn ping(session: &mut Session) -> Done {
     let words = session.words.clone();
     let Some(client) = session.client() else { return false };
     let started = std::time::Instant::now();
-    let answer = client.call(Retry::Harmless, async |mut c: Controller| c.ping(v1::Empty {}).await).await;
+    let answer = client.call(Retry::Read, async |mut c: Controller| c.ping(v1::Empty {}).await).await;
     let latency = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
     let configured =
         client.config.controller.as_deref().and_then(|c| c.rsplit_once(':')).map(|(host, _)| host.to_owned());
@@ -165,7 +165,7 @@ pub async fn write(session: &mut Session, words: &[String]) -> Done {
     }
     let Some((id, word)) = job_id(words.get(1), "write") else { return false };
     let Some(client) = session.client() else { return false };
-    let script = match client.call(Retry::Harmless, async |mut c: Controller| c.get_script(id).await).await {
+    let script = match client.call(Retry::Read, async |mut c: Controller| c.get_script(id).await).await {
         Ok(reply) => reply.script,
         Err(error) => {
             crate::errln!("job script retrieval failed: {}", error.reason());

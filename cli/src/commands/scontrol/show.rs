@@ -137,7 +137,7 @@ fn wire(target: &JobTarget) -> v1::JobTarget {
 
 async fn load_nodes(client: &mut Client, what: &'static str) -> Result<v1::NodeList, Problem> {
     client
-        .call(Retry::Harmless, async |mut c: Controller| c.list_nodes(v1::ListNodesRequest::default()).await)
+        .call(Retry::Read, async |mut c: Controller| c.list_nodes(v1::ListNodesRequest::default()).await)
         .await
         .map_err(call(what))
 }
@@ -248,7 +248,7 @@ async fn partitions(session: &mut Session, id: &str) -> Result<Done, Problem> {
     let (all, one_line) = (session.all, session.one_line);
     let client = session.client().ok_or(Problem::Said)?;
     let mut answer = client
-        .call(Retry::Harmless, async |mut c: Controller| c.list_partitions(v1::Empty {}).await)
+        .call(Retry::Read, async |mut c: Controller| c.list_partitions(v1::Empty {}).await)
         .await
         .map_err(call("slurm_load_partitions"))?;
     if id.is_empty() {
@@ -319,7 +319,7 @@ async fn steps(session: &mut Session, id: &str) -> Result<Done, Problem> {
 async fn load_config(session: &mut Session) -> Result<v1::ConfigReply, Problem> {
     let client = session.client().ok_or(Problem::Said)?;
     client
-        .call(Retry::Harmless, async |mut c: Controller| c.get_config(v1::Empty {}).await)
+        .call(Retry::Read, async |mut c: Controller| c.get_config(v1::Empty {}).await)
         .await
         .map_err(call("slurm_load_ctl_conf"))
 }

@@ -86,7 +86,7 @@ pub async fn json(
     answer.jobs.retain(|job| lines::keep(settings, me.as_deref(), job) && visible(settings, &partitions, job));
     answer.jobs.sort_by_key(facts::order);
     let nodes = client
-        .call(Retry::Harmless, async |mut c: Controller| c.list_nodes(v1::ListNodesRequest::default()).await)
+        .call(Retry::Read, async |mut c: Controller| c.list_nodes(v1::ListNodesRequest::default()).await)
         .await
         .map_err(|e| failed(&e))?;
     let cluster = client.config.cluster.clone();
@@ -137,7 +137,7 @@ async fn partitions(client: &mut Client, settings: &Settings) -> Result<Vec<v1::
         return Ok(Vec::new());
     }
     let answer = client
-        .call(Retry::Harmless, async |mut c: Controller| c.list_partitions(v1::Empty {}).await)
+        .call(Retry::Read, async |mut c: Controller| c.list_partitions(v1::Empty {}).await)
         .await
         .map_err(|e| failed(&e))?;
     Ok(answer.partitions)
@@ -154,7 +154,7 @@ async fn check_nodes(client: &mut Client, settings: &Settings) -> Result<(), Exi
         return Ok(());
     }
     let known = client
-        .call(Retry::Harmless, async |mut c: Controller| c.list_nodes(v1::ListNodesRequest::default()).await)
+        .call(Retry::Read, async |mut c: Controller| c.list_nodes(v1::ListNodesRequest::default()).await)
         .await
         .map_err(|e| failed(&e))?;
     for name in &settings.nodes {
