@@ -1,8 +1,10 @@
 //! The configuration file: reading it, and showing what is in force under Slurm's names.
 
 use sluice_model::Time;
-use sluice_model::config::ClusterConfig;
+use sluice_model::config::{ClusterConfig, PriorityConfig, PriorityKind};
+use sluice_model::time::format_elapsed_long;
 use std::path::Path;
+use std::time::Duration;
 
 /// All problems at once, each with file, line and key.
 pub fn read(path: &Path) -> Result<ClusterConfig, Vec<String>> {
@@ -43,7 +45,7 @@ pub fn slurm_view(config: &ClusterConfig, facts: &Facts) -> Vec<(&'static str, S
         .collect::<Vec<_>>()
         .join(",");
     let licenses = config.licenses.iter().map(|(n, c)| format!("{n}:{c}")).collect::<Vec<_>>().join(",");
-    vec![
+    let mut out = vec![
         ("AccountingStorageEnforce", "none".to_owned()),
         ("AccountingStorageHost", facts.hostname.clone()),
         ("AccountingStorageTRES", tres),
@@ -74,14 +76,6 @@ pub fn slurm_view(config: &ClusterConfig, facts: &Facts) -> Vec<(&'static str, S
         ("OverTimeLimit", format!("{} min", t.over_time_limit_minutes)),
         ("PreemptMode", "OFF".to_owned()),
         ("PreemptType", "(null)".to_owned()),
-        ("PriorityType", "priority/basic".to_owned()),
-        ("PriorityWeightAge", "0".to_owned()),
-        ("PriorityWeightAssoc", "0".to_owned()),
-        ("PriorityWeightFairShare", "0".to_owned()),
-        ("PriorityWeightJobSize", "0".to_owned()),
-        ("PriorityWeightPartition", "0".to_owned()),
-        ("PriorityWeightQOS", "0".to_owned()),
-        ("PriorityWeightTRES", "(null)".to_owned()),
         ("ProctrackType", "proctrack/cgroup".to_owned()),
         ("PrologFlags", "(null)".to_owned()),
         ("PropagateResourceLimits", "ALL".to_owned()),
@@ -101,5 +95,47 @@ pub fn slurm_view(config: &ClusterConfig, facts: &Facts) -> Vec<(&'static str, S
         ("TaskPlugin", "task/sluice".to_owned()),
         ("TopologyPlugin", "topology/default".to_owned()),
         ("TrackWCKey", yes(false)),
+    ];
+    let at = out.iter().position(|(key, _)| *key == "ProctrackType").unwrap_or(out.len());
+    out.splice(at..at, priority_view(&config.priority));
+    out
+}
+
+/// The Priority… parameters, in Slurm's order.
+fn priority_view(p: &PriorityConfig) -> Vec<(&'static str, String)> {
+    let time = |secs: u32| format_elapsed_long(Duration::from_secs(u64::from(secs)));
+    let type_ = ("PriorityType", p.kind.plugin().to_owned());
+    if p.kind == PriorityKind::Fifo {
+        // Slurm leaves the rest out, too: it has no effect. Clients read the weights.
+        let mut out = vec![type_];
+        out.extend(weights(&PriorityConfig::default()));
+        return out;
+    }
+    let mut out = vec![
+        ("PriorityParameters", "(null)".to_owned()),
+        ("PrioritySiteFactorParameters", "(null)".to_owned()),
+        ("PrioritySiteFactorPlugin", "(null)".to_owned()),
+        ("PriorityDecayHalfLife", time(p.decay_half_life_secs)),
+        ("PriorityCalcPeriod", time(p.calc_period_secs)),
+        ("PriorityFavorSmall", if p.favor_small { "yes" } else { "no" }.to_owned()),
+        ("PriorityFlags", p.flags.names().join(",")),
+        ("PriorityMaxAge", time(p.max_age_secs)),
+        type_,
+        ("PriorityUsageResetPeriod", p.usage_reset.as_str().to_owned()),
+    ];
+    out.extend(weights(p));
+    out
+}
+
+fn weights(p: &PriorityConfig) -> Vec<(&'static str, String)> {
+    let tres = if p.weight_tres.is_empty() { "(null)".to_owned() } else { p.weight_tres.to_string() };
+    vec![
+        ("PriorityWeightAge", p.weight_age.to_string()),
+        ("PriorityWeightAssoc", p.weight_assoc.to_string()),
+        ("PriorityWeightFairShare", p.weight_fairshare.to_string()),
+        ("PriorityWeightJobSize", p.weight_job_size.to_string()),
+        ("PriorityWeightPartition", p.weight_partition.to_string()),
+        ("PriorityWeightQOS", p.weight_qos.to_string()),
+        ("PriorityWeightTRES", tres),
     ]
 }

@@ -277,6 +277,8 @@ pub fn partition(spec: &PartitionSpec, state: &State) -> v1::PartitionRecord {
         max_memory_per_node_mb: spec.max_memory_per_node_mb,
         max_cpus_per_node: spec.max_cpus_per_node,
         grace_secs: spec.grace_secs,
+        billing_weights: spec.billing_weights.to_string(),
+        qos: spec.qos.clone(),
         total_cpus: nodes().map(|n| n.spec.cpus).sum(),
         total_memory_mb: nodes().map(|n| n.spec.memory_mb).sum(),
         total_gres: gres.into_iter().map(|((name, kind), count)| v1::GresSpec { name, kind, count }).collect(),

@@ -36,6 +36,7 @@ pub mod step;
 pub mod text;
 pub mod time;
 pub mod tres;
+pub mod tres_weights;
 
 #[cfg(test)]
 mod properties;

@@ -2,6 +2,7 @@
 
 use crate::ids::NodeName;
 use crate::time::TimeLimit;
+use crate::tres_weights::TresWeights;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum PartitionState {
@@ -62,4 +63,8 @@ pub struct PartitionSpec {
     pub max_memory_per_node_mb: Option<u64>,
     pub max_cpus_per_node: Option<u32>,
     pub grace_secs: u32,
+    /// What its jobs are billed (TRESBillingWeights); none: one for each CPU.
+    pub billing_weights: TresWeights,
+    /// The QOS whose limits hold for all of its jobs (QOS=).
+    pub qos: Option<String>,
 }

@@ -6,7 +6,7 @@ mod limit;
 mod print;
 mod when;
 
-pub use limit::{format_time_limit, format_time_limit_long, parse_time_limit};
+pub use limit::{format_time_limit, format_time_limit_long, parse_seconds, parse_time_limit};
 pub use print::{format_elapsed, format_elapsed_long, format_time, format_time_with};
 pub use when::{parse_when, parse_when_past};
 

@@ -19,6 +19,7 @@ mod timeline;
 pub mod audit;
 pub mod demand;
 pub mod estimate;
+pub mod fairshare;
 pub mod feasibility;
 pub mod input;
 pub mod plan;

@@ -35,7 +35,7 @@ pub fn partition(partition: &v1::PartitionRecord) -> Value {
         "groups": {"allowed": partition.allow_groups.join(",")},
         "qos": {"allowed": partition.allow_qos.join(","), "deny": "", "assigned": ""},
         "alternate": "",
-        "tres": {"billing_weights": "", "configured": facts::tres(partition).by_number()},
+        "tres": {"billing_weights": partition.billing_weights, "configured": facts::tres(partition).by_number()},
         "cluster": "",
         "select_type": ["NONE"],
         "cpus": {"task_binding": [], "total": partition.total_cpus},

@@ -7,6 +7,7 @@ use sluice_engine::job::{AfterEnd, ArrayRole, Hold, Job, Outcome, PastRun, Phase
 use sluice_engine::node::NodeReason;
 use sluice_engine::{Event, node::Node};
 use sluice_model::config::{ClusterConfig, LimitsConfig, MailConfig, SchedulingConfig, SecurityConfig, TimingConfig};
+use sluice_model::config::{PriorityConfig, PriorityFlags, PriorityKind, UsageReset};
 use sluice_model::dependency::{Dependency, DependencyKind, DependencyTarget, DependencyTerm};
 use sluice_model::index_set::IndexSet;
 use sluice_model::job::{ArraySpec, JobIo, JobKind, OpenMode, PropagatedLimit, SignalRequest};
@@ -17,6 +18,7 @@ use sluice_model::request::{
 };
 use sluice_model::state::ExitStatus;
 use sluice_model::step::{StepRecord, Usage};
+use sluice_model::tres_weights::TresWeights;
 use sluice_model::{
     Allocation, BlobId, GresAlloc, JobId, JobSpec, JobState, NodeAlloc, NodeName, OsBytes, PartitionSpec, Reason,
     StepId, StepKey, Time, TimeLimit,
@@ -553,6 +555,8 @@ pub fn partition() -> PartitionSpec {
         max_memory_per_node_mb: Some(300),
         max_cpus_per_node: Some(6),
         grace_secs: 10,
+        billing_weights: TresWeights::parse("cpu=1,mem=0.25G,gres/gpu:a100=-2").unwrap(),
+        qos: Some("limits".to_owned()),
     }
 }
 
@@ -599,6 +603,23 @@ pub fn config() -> ClusterConfig {
             requeue: true,
             kill_on_invalid_dependency: true,
             enforce_partition_limits: true,
+        },
+        priority: PriorityConfig {
+            kind: PriorityKind::Multifactor,
+            weight_age: 1,
+            weight_assoc: 2,
+            weight_fairshare: 3,
+            weight_job_size: 4,
+            weight_partition: 5,
+            weight_qos: 6,
+            weight_tres: TresWeights::parse("cpu=1000").unwrap(),
+            max_age_secs: 7,
+            favor_small: true,
+            decay_half_life_secs: 8,
+            usage_reset: UsageReset::Weekly,
+            calc_period_secs: 9,
+            dampening_factor: 10,
+            flags: PriorityFlags::NO_NORMAL_ALL.with(PriorityFlags::MAX_TRES),
         },
         limits: LimitsConfig {
             max_jobs: 200_000,

@@ -65,6 +65,8 @@ pub fn partition(name: &str, nodes: &[&str], default: bool) -> PartitionSpec {
         max_memory_per_node_mb: None,
         max_cpus_per_node: None,
         grace_secs: 0,
+        billing_weights: sluice_model::tres_weights::TresWeights::default(),
+        qos: None,
     }
 }
 
@@ -74,6 +76,7 @@ pub fn config() -> ClusterConfig {
         nodes: vec![node("n1", 4), node("n2", 4)],
         partitions: vec![partition("main", &["n1", "n2"], true)],
         scheduling: SchedulingConfig { requeue: true, enforce_partition_limits: false, ..SchedulingConfig::default() },
+        priority: sluice_model::config::PriorityConfig::default(),
         limits: LimitsConfig { max_requeue: 2, max_array_size: 1001, ..LimitsConfig::default() },
         timing: TimingConfig {
             kill_wait_secs: KILL_WAIT as u32,

@@ -13,7 +13,7 @@ pub(super) fn quote(text: &str) -> String {
     toml_edit::Value::from(text).to_string()
 }
 
-fn list(items: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+pub(super) fn list(items: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     let quoted: Vec<String> = items.into_iter().map(|i| quote(i.as_ref())).collect();
     format!("[{}]", quoted.join(", "))
 }
@@ -62,6 +62,8 @@ pub(super) fn partition(p: &PartitionSpec) -> Vec<Field> {
         ("max_memory_per_node_mb", memory(p.max_memory_per_node_mb)),
         ("max_cpus_per_node", number(p.max_cpus_per_node)),
         ("grace_secs", Some(p.grace_secs.to_string())),
+        ("billing_weights", Some(quote(&p.billing_weights.to_string()))),
+        ("qos", p.qos.as_deref().map(quote)),
     ]
 }
 
@@ -102,6 +104,7 @@ pub(super) fn sections(c: &ClusterConfig) -> Vec<(&'static str, Vec<Field>)> {
                 ("enforce_partition_limits", Some(enforce_partition_limits.to_string())),
             ],
         ),
+        ("priority", super::priority::fields(&c.priority)),
         (
             "limits",
             vec![

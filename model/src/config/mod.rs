@@ -8,6 +8,7 @@ mod diff;
 mod fields;
 mod parse;
 mod print;
+mod priority;
 mod problem;
 mod reader;
 mod sections;
@@ -15,6 +16,7 @@ mod sections;
 pub use diff::diff;
 pub use parse::parse;
 pub use print::to_toml;
+pub use priority::{PriorityConfig, PriorityFlags, PriorityKind, UsageReset};
 pub use problem::ConfigProblem;
 
 #[cfg(test)]
@@ -31,6 +33,7 @@ pub struct ClusterConfig {
     pub nodes: Vec<NodeSpec>,
     pub partitions: Vec<PartitionSpec>,
     pub scheduling: SchedulingConfig,
+    pub priority: PriorityConfig,
     pub limits: LimitsConfig,
     pub timing: TimingConfig,
     pub security: SecurityConfig,

@@ -2,8 +2,8 @@
 
 use super::problem::ConfigProblem;
 use super::reader::{Problems, Section};
-use super::sections;
 use super::{ClusterConfig, LimitsConfig, MailConfig, SchedulingConfig, SecurityConfig, TimingConfig};
+use super::{priority, sections};
 use crate::licenses::is_license_name;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -44,7 +44,8 @@ fn read(root: &Table, problems: &mut Problems<'_>) -> ClusterConfig {
         top.problem("cluster_name", "expected at most 40 letters, digits, - and _");
     }
     let tables = ["node", "partition"].map(|key| top.item(key));
-    let sections = ["scheduling", "limits", "timing", "security", "mail", "licenses"].map(|key| (key, top.item(key)));
+    let sections =
+        ["scheduling", "priority", "limits", "timing", "security", "mail", "licenses"].map(|key| (key, top.item(key)));
     if tables[0].is_none() {
         top.problem("node", "is missing: a cluster needs at least one [[node]]");
     }
@@ -63,13 +64,14 @@ fn read(root: &Table, problems: &mut Problems<'_>) -> ClusterConfig {
         }
         item.as_table_like().map(|t| (t, item.span()))
     };
-    let found = ["scheduling", "limits", "timing", "security", "mail", "licenses"].map(&mut section);
-    let [a, b, c, d, e, f] = found;
+    let found = ["scheduling", "priority", "limits", "timing", "security", "mail", "licenses"].map(&mut section);
+    let [a, p, b, c, d, e, f] = found;
     ClusterConfig {
         cluster_name,
         nodes,
         partitions,
         scheduling: a.map(|s| scheduling(open(s, "scheduling", problems))).unwrap_or_default(),
+        priority: p.map(|s| priority::read(open(s, "priority", problems))).unwrap_or_default(),
         limits: b.map(|s| limits(open(s, "limits", problems))).unwrap_or_default(),
         timing: c.map(|s| timing(open(s, "timing", problems))).unwrap_or_default(),
         security: d.map(|s| security(open(s, "security", problems))).unwrap_or_default(),

@@ -3,7 +3,7 @@
 use super::problem::{ConfigProblem, did_you_mean};
 use crate::error::ParseError;
 use crate::memory::parse_memory_mb;
-use crate::time::{TimeLimit, parse_time_limit};
+use crate::time::{TimeLimit, parse_seconds, parse_time_limit};
 use std::fmt::Display;
 use std::ops::{Range, RangeInclusive};
 use toml_edit::{Item, TableLike};
@@ -129,6 +129,19 @@ impl<'t, 'p, 'a> Section<'t, 'p, 'a> {
         self.value(key, "minutes or a text such as \"1-00:00:00\" or \"UNLIMITED\"", |i| match i.as_str() {
             Some(text) => parse_time_limit(text).ok(),
             None => i.as_integer().filter(|n| *n > 0).and_then(|n| parse_time_limit(&n.to_string()).ok()),
+        })
+    }
+
+    /// A length of time in seconds: minutes, or a text as `--time` takes it with its seconds counted.
+    pub(super) fn seconds(&mut self, key: &'static str, range: RangeInclusive<u32>) -> Option<u32> {
+        let (least, most) = (range.start(), range.end());
+        let allowed = format!("minutes or a text such as \"7-00:00:00\", from {least} to {most} seconds");
+        self.value(key, &allowed, |i| {
+            let seconds = match i.as_str() {
+                Some(text) => parse_seconds(text).ok(),
+                None => i.as_integer().and_then(|n| u64::try_from(n).ok()).and_then(|n| n.checked_mul(60)),
+            };
+            seconds.and_then(|s| u32::try_from(s).ok()).filter(|s| range.contains(s))
         })
     }
 

@@ -234,6 +234,8 @@ fn partition(s: &mut Section<'_, '_, '_>, nodes: &[NodeSpec], known: Option<&BTr
         max_memory_per_node_mb: s.memory("max_memory_per_node_mb", 1),
         max_cpus_per_node: s.limit("max_cpus_per_node", 1..=MAX_CPUS).flatten(),
         grace_secs: s.number("grace_secs", 0..=31_536_000).unwrap_or(0),
+        billing_weights: super::priority::tres_weights(s, "billing_weights"),
+        qos: s.text("qos").filter(|q| !q.is_empty()),
     };
     check_partition(s, &p);
     p
@@ -255,6 +257,7 @@ fn check_partition(s: &mut Section<'_, '_, '_>, p: &PartitionSpec) {
     {
         s.problem("default_memory_per_node_mb", "is larger than max_memory_per_node_mb");
     }
+    check_names(s, "qos", p.qos.as_slice());
     let lists = [&p.allow_users, &p.allow_groups, &p.allow_accounts, &p.allow_qos];
     for (key, names) in ["allow_users", "allow_groups", "allow_accounts", "allow_qos"].into_iter().zip(lists) {
         check_names(s, key, names);

@@ -302,3 +302,37 @@ proptest! {
         prop_assert_eq!(diff(&a, &b).is_empty(), a == b);
     }
 }
+
+#[test]
+fn the_priority_section_is_read_and_printed_as_slurm_names_it() {
+    let text = format!(
+        "{GOOD}[priority]\ntype = \"multifactor\"\nweight_age = 1000\nweight_tres = \"CPU=1000,GRES/gpu=3000.5\"\n\
+         max_age = \"30\"\ndecay_half_life = \"14-0\"\nusage_reset_period = \"monthly\"\ncalc_period = \"0:10\"\n\
+         flags = [\"no_normal_all\", \"MAX_TRES\"]\n"
+    );
+    let c = parse(&text, "f").unwrap();
+    let p = &c.priority;
+    assert_eq!((p.kind, p.weight_age, p.weight_qos), (PriorityKind::Multifactor, 1000, 0));
+    assert_eq!((p.max_age_secs, p.decay_half_life_secs, p.calc_period_secs), (1800, 14 * 86_400, 10));
+    assert_eq!(p.weight_tres.to_string(), "cpu=1000,gres/gpu=3000.5");
+    assert_eq!(p.usage_reset, UsageReset::Monthly);
+    assert!(p.flags.has(PriorityFlags::NO_NORMAL_PART) && !p.flags.has(PriorityFlags::INCR_ONLY));
+    assert_eq!(parse(&to_toml(&c), "again").unwrap(), c);
+    assert_eq!(parse(GOOD, "f").unwrap().priority, PriorityConfig::default());
+}
+
+#[test]
+fn a_wrong_priority_setting_is_named_with_its_line_and_what_is_allowed() {
+    let with = |line: &str| {
+        let list = problems(&format!("{GOOD}[priority]\n{line}\n"));
+        assert_eq!(list.len(), 1, "{list:?}");
+        list.into_iter().next().unwrap()
+    };
+    assert_eq!(with("type = \"random\""), "17: priority.type: expected fifo or multifactor, found \"random\"");
+    assert!(with("weight_age = -1").starts_with("17: priority.weight_age: expected a whole number from 0"));
+    assert!(with("flags = [\"FOO\"]").contains("'FOO' is no priority flag; known: ACCRUE_ALWAYS"));
+    assert!(with("weight_tres = \"cpu=x\"").contains("invalid TRES weight 'x'"));
+    assert!(with("decay_half_life = 0").contains("needs usage_reset_period"));
+    assert!(with("usage_reset_period = \"hourly\"").contains("NONE, NOW, DAILY"));
+    assert!(with("weight_fair_share = 1").contains("did you mean 'weight_fairshare'?"));
+}

@@ -21,6 +21,11 @@ pub fn parse_time_limit(text: &str) -> Result<TimeLimit, ParseError> {
     }
 }
 
+/// A length of time in seconds, exactly, in the forms of `parse_time_limit` except UNLIMITED.
+pub fn parse_seconds(text: &str) -> Result<u64, ParseError> {
+    seconds(text).ok_or_else(|| ParseError::new("time", text, ALLOWED.trim_end_matches(" or UNLIMITED")))
+}
+
 fn seconds(text: &str) -> Option<u64> {
     let (days, clock) = match text.split_once('-') {
         Some((d, rest)) => (Some(number(d)?), rest),

@@ -98,6 +98,7 @@ pub fn config(rng: &mut Rng) -> ClusterConfig {
         ],
         nodes,
         scheduling: SchedulingConfig { requeue: true, ..SchedulingConfig::default() },
+        priority: sluice_model::config::PriorityConfig::default(),
         limits: LimitsConfig { max_requeue: 3, max_array_size: 1001, max_jobs: 10_000, ..LimitsConfig::default() },
         timing: TimingConfig {
             kill_wait_secs: 5,
@@ -136,6 +137,8 @@ fn partition(name: &str, nodes: Vec<NodeName>, default: bool, tier: u32, max_tim
         max_memory_per_node_mb: None,
         max_cpus_per_node: None,
         grace_secs: 0,
+        billing_weights: sluice_model::tres_weights::TresWeights::default(),
+        qos: None,
     }
 }
 

@@ -93,7 +93,7 @@ pub fn partition(part: &v1::PartitionRecord, one_line: bool, out: &mut String) {
             all_or(&part.allow_qos)
         ))
         .some("AllowUsers", Some(part.allow_users.join(",")).filter(|u| !u.is_empty()))
-        .line(format!("AllocNodes=ALL Default={} QoS=N/A", yes(part.default)))
+        .line(format!("AllocNodes=ALL Default={} QoS={}", yes(part.default), part.qos.as_deref().unwrap_or("N/A")))
         .line(format!(
             "DefaultTime={} DisableRootJobs=NO Exclusive={} GraceTime={} Hidden={}",
             clock::limit_long(part.default_time.as_ref(), "NONE"),
@@ -126,6 +126,9 @@ pub fn partition(part: &v1::PartitionRecord, one_line: bool, out: &mut String) {
         .line("JobDefaults=(null)")
         .line(format!("{default_memory} MaxMemPerNode={}", or_unlimited(part.max_memory_per_node_mb)))
         .line(format!("TRES={}", partitions::tres(part).by_number()));
+    if !part.billing_weights.is_empty() {
+        record.line(format!("TRESBillingWeights={}", part.billing_weights));
+    }
     record.write(one_line, out);
 }
 

@@ -1,19 +1,32 @@
 //! The cluster's configuration as it was when it was applied.
 
 use super::node::{partition_from_disk, partition_to_disk, spec_from_disk, spec_to_disk};
-use super::{Result, required};
+use super::{ConvertError, Result, required};
 use sluice_model::config::{ClusterConfig, LimitsConfig, MailConfig, SchedulingConfig, SecurityConfig, TimingConfig};
+use sluice_model::config::{PriorityConfig, PriorityFlags, PriorityKind, UsageReset};
+use sluice_model::tres_weights::TresWeights;
 use sluice_proto::v1;
-use v1::disk_config::{Limits, Mail, Scheduling, Security, Timing};
+use v1::disk_config::{Limits, Mail, Priority, Scheduling, Security, Timing};
 
 pub fn config_to_disk(config: &ClusterConfig) -> v1::DiskConfig {
-    let ClusterConfig { cluster_name, nodes, partitions, scheduling, limits, timing, security, mail, licenses } =
-        config;
+    let ClusterConfig {
+        cluster_name,
+        nodes,
+        partitions,
+        scheduling,
+        priority,
+        limits,
+        timing,
+        security,
+        mail,
+        licenses,
+    } = config;
     v1::DiskConfig {
         cluster_name: cluster_name.clone(),
         nodes: nodes.iter().map(spec_to_disk).collect(),
         partitions: partitions.iter().map(partition_to_disk).collect(),
         scheduling: Some(scheduling_to_disk(scheduling)),
+        priority: (*priority != PriorityConfig::default()).then(|| priority_to_disk(priority)),
         limits: Some(limits_to_disk(limits)),
         timing: Some(timing_to_disk(timing)),
         security: Some(security_to_disk(security)),
@@ -41,6 +54,7 @@ pub fn config_from_disk(config: v1::DiskConfig) -> Result<ClusterConfig> {
             kill_on_invalid_dependency: s.kill_on_invalid_dependency,
             enforce_partition_limits: s.enforce_partition_limits,
         },
+        priority: config.priority.map(priority_from_disk).transpose()?.unwrap_or_default(),
         limits: LimitsConfig {
             max_jobs: l.max_jobs,
             max_array_size: l.max_array_size,
@@ -121,4 +135,68 @@ fn security_to_disk(security: &SecurityConfig) -> Security {
 fn mail_to_disk(mail: &MailConfig) -> Mail {
     let MailConfig { program, domain } = mail;
     Mail { program: program.clone(), domain: domain.clone() }
+}
+
+fn priority_to_disk(priority: &PriorityConfig) -> Priority {
+    let PriorityConfig {
+        kind,
+        weight_age,
+        weight_assoc,
+        weight_fairshare,
+        weight_job_size,
+        weight_partition,
+        weight_qos,
+        weight_tres,
+        max_age_secs,
+        favor_small,
+        decay_half_life_secs,
+        usage_reset,
+        calc_period_secs,
+        dampening_factor,
+        flags,
+    } = priority;
+    Priority {
+        kind: kind.as_str().to_owned(),
+        weight_age: *weight_age,
+        weight_assoc: *weight_assoc,
+        weight_fairshare: *weight_fairshare,
+        weight_job_size: *weight_job_size,
+        weight_partition: *weight_partition,
+        weight_qos: *weight_qos,
+        weight_tres: weight_tres.to_string(),
+        max_age_secs: *max_age_secs,
+        favor_small: *favor_small,
+        decay_half_life_secs: *decay_half_life_secs,
+        usage_reset: usage_reset.as_str().to_owned(),
+        calc_period_secs: *calc_period_secs,
+        dampening_factor: *dampening_factor,
+        flags: flags.names().into_iter().map(str::to_owned).collect(),
+    }
+}
+
+/// A word or text that this release can't read.
+fn unknown(field: &'static str, value: &str) -> ConvertError {
+    ConvertError::new(field, format!("is '{value}', which this release does not know"))
+}
+
+fn priority_from_disk(p: Priority) -> Result<PriorityConfig> {
+    let flags = p.flags.iter().map(|f| PriorityFlags::parse(f).ok_or_else(|| unknown("priority.flags", f)));
+    Ok(PriorityConfig {
+        kind: PriorityKind::parse(&p.kind).ok_or_else(|| unknown("priority.kind", &p.kind))?,
+        weight_age: p.weight_age,
+        weight_assoc: p.weight_assoc,
+        weight_fairshare: p.weight_fairshare,
+        weight_job_size: p.weight_job_size,
+        weight_partition: p.weight_partition,
+        weight_qos: p.weight_qos,
+        weight_tres: TresWeights::parse(&p.weight_tres).map_err(|_| unknown("priority.weight_tres", &p.weight_tres))?,
+        max_age_secs: p.max_age_secs,
+        favor_small: p.favor_small,
+        decay_half_life_secs: p.decay_half_life_secs,
+        usage_reset: UsageReset::parse(&p.usage_reset)
+            .ok_or_else(|| unknown("priority.usage_reset", &p.usage_reset))?,
+        calc_period_secs: p.calc_period_secs,
+        dampening_factor: p.dampening_factor,
+        flags: flags.collect::<Result<Vec<_>>>()?.into_iter().fold(PriorityFlags::default(), PriorityFlags::with),
+    })
 }

@@ -7,6 +7,7 @@ use super::{
 use sluice_engine::node::{Node, NodeReason};
 use sluice_model::node::{NodeFlags, NodeSpec};
 use sluice_model::partition::{PartitionSpec, PartitionState};
+use sluice_model::tres_weights::TresWeights;
 use sluice_model::{JobId, NodeName, Time};
 use sluice_proto::convert::job_id;
 use sluice_proto::v1;
@@ -131,6 +132,8 @@ pub fn partition_to_disk(partition: &PartitionSpec) -> v1::DiskPartition {
         max_memory_per_node_mb,
         max_cpus_per_node,
         grace_secs,
+        billing_weights,
+        qos,
     } = partition;
     v1::DiskPartition {
         name: name.clone(),
@@ -155,6 +158,8 @@ pub fn partition_to_disk(partition: &PartitionSpec) -> v1::DiskPartition {
         max_memory_per_node_mb: *max_memory_per_node_mb,
         max_cpus_per_node: *max_cpus_per_node,
         grace_secs: *grace_secs,
+        billing_weights: billing_weights.to_string(),
+        qos: qos.clone(),
     }
 }
 
@@ -182,6 +187,9 @@ pub fn partition_from_disk(partition: v1::DiskPartition) -> Result<PartitionSpec
         max_memory_per_node_mb: partition.max_memory_per_node_mb,
         max_cpus_per_node: partition.max_cpus_per_node,
         grace_secs: partition.grace_secs,
+        billing_weights: TresWeights::parse(&partition.billing_weights)
+            .map_err(|e| ConvertError::new("billing_weights", e.to_string()))?,
+        qos: partition.qos,
     })
 }
 
