@@ -23,6 +23,7 @@ pub mod fairshare;
 pub mod feasibility;
 pub mod input;
 pub mod plan;
+pub mod priority;
 pub mod reasons;
 
 pub use audit::{Violation, audit};
