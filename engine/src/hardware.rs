@@ -82,6 +82,8 @@ impl State {
                 default_memory_per_cpu_mb: p.default_memory_per_cpu_mb,
                 default_memory_per_node_mb: p.default_memory_per_node_mb,
                 max_memory_per_node_mb: p.max_memory_per_node_mb,
+                billing_weights: p.billing_weights.clone(),
+                qos: None,
             });
         }
         self.index.hardware = Arc::new(hardware);

@@ -6,6 +6,7 @@ use sluice_model::job::JobKind;
 use sluice_model::node::GresSpec;
 use sluice_model::request::{GresRequest, GresScope, NodeCount};
 use sluice_model::*;
+use sluice_sched::limits::Charge;
 use sluice_sched::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -68,6 +69,7 @@ fn input(pending: u32, nodes: u32, busy: u32, shapes: u32) -> Input {
                 exclusive: false,
                 partition: Some(0),
                 licenses: BTreeMap::new(),
+                charge: Charge::default(),
             });
         }
     }
@@ -84,6 +86,7 @@ fn input(pending: u32, nodes: u32, busy: u32, shapes: u32) -> Input {
             submitted: Time(NOW.0 - i64::from(pending - id)),
             deadline: None,
             exclusive: false,
+            charge: Charge::default(),
         });
     }
     input

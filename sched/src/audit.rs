@@ -9,6 +9,7 @@
 
 mod asked;
 mod held;
+mod limits;
 mod planned;
 
 use crate::input::{Input, NodeView, PartitionView, PendingJob};
@@ -45,6 +46,8 @@ pub enum Rule {
     /// More CPUs of a node in use by a partition than it may.
     PartitionCpus,
     Licenses,
+    /// More than an association or QOS may have.
+    Limits,
     /// A planned start that can't be kept.
     Planned,
     /// A reason for a job that is wholly started or not pending.
@@ -91,6 +94,7 @@ pub fn audit(input: &Input, plan: &Plan) -> Vec<Violation> {
         }
     }
     held::check(&facts, plan, &mut found);
+    limits::check(&facts, plan, &mut found);
     planned::check(&facts, plan, &mut found);
     found
 }

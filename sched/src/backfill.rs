@@ -12,6 +12,7 @@
 //! `fit` looks for a place from now on, `reserve` for the first moment later.
 
 mod fit;
+pub(crate) mod limits;
 mod reserve;
 
 use crate::concrete::Concrete;
@@ -78,6 +79,8 @@ pub(crate) struct Pass<'a> {
     started: Vec<bool>,
     /// By position: tasks of arrays started so far.
     tasks_started: BTreeMap<u32, usize>,
+    /// None when no association and no QOS is limited.
+    limited: Option<limits::Limited>,
     reasons: Reasons,
     plan: Plan,
 }
@@ -112,6 +115,7 @@ impl<'a> Pass<'a> {
             planned_order: Vec::new(),
             started: vec![false; count],
             tasks_started: BTreeMap::new(),
+            limited: limits::Limited::new(input),
             reasons: Reasons::new(count),
             plan: Plan { generation: input.generation, ..Plan::default() },
         }
@@ -262,6 +266,8 @@ impl<'a> Pass<'a> {
 
     /// One job or one task of an array.
     fn attempt(&mut self, entry: &Entry, known: usize, limits: Limits, index: Option<u32>) -> Result<(), Reason> {
+        let job = self.jobs[entry.job as usize];
+        let limits = self.limits_before(job, entry.partition, known, limits)?;
         // Its own planned start, in another partition or as the array's next task, must not be in its way.
         let own = self.unplan(entry.job);
         if own.is_some() || self.blocked.contains(&Some(entry.job)) {
@@ -286,7 +292,7 @@ impl<'a> Pass<'a> {
             self.blocked[p] = Some(entry.job);
             self.await_nodes();
         }
-        if self.input.policy.backfill {
+        if self.input.policy.backfill && !self.plans_nothing(job, cause) {
             self.plan_start(entry, known, limits, cause, own);
         }
         Err(if cause == Reason::Resources && !first { Reason::Priority } else { cause })
@@ -306,6 +312,7 @@ impl<'a> Pass<'a> {
             let holders = &self.timeline.holders[share.node as usize];
             nodes.push(self.concrete.pick(share.node as usize, share.tasks, row, holders).ok_or(Reason::Resources)?);
         }
+        self.limits_at(job, entry.partition, &nodes, limit)?;
         let passes = placed.shares.iter().any(|s| self.is_awaited(s.node, entry.job));
         let end = self.until(limit);
         for (share, row) in placed.shares.iter().zip(&placed.rows) {

@@ -1,6 +1,8 @@
 //! What the scheduler is shown: a compact, immutable view of one generation of the cluster.
 
+use crate::limits::{Charge, Rules};
 use sluice_model::partition::PartitionState;
+use sluice_model::tres_weights::TresWeights;
 use sluice_model::{Allocation, JobId, NodeName, NodeSpec, ResourceRequest, Time, TimeLimit};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,6 +21,8 @@ pub struct Input {
     pub policy: Policy,
     /// Licences of the cluster, total.
     pub licenses: BTreeMap<String, u32>,
+    /// Limits of associations and QOS; None: nothing is enforced.
+    pub limits: Option<Arc<Rules>>,
 }
 
 /// The hardware and the rules, without jobs: all that questions at submission need. Two references and a policy, so
@@ -64,6 +68,9 @@ pub struct PartitionView {
     pub default_memory_per_cpu_mb: Option<u64>,
     pub default_memory_per_node_mb: Option<u64>,
     pub max_memory_per_node_mb: Option<u64>,
+    pub billing_weights: TresWeights,
+    /// The QOS whose limits hold for all of its jobs, by position in `Rules`.
+    pub qos: Option<u32>,
 }
 
 /// No nodes, no limits.
@@ -83,6 +90,8 @@ impl Default for PartitionView {
             default_memory_per_cpu_mb: None,
             default_memory_per_node_mb: None,
             max_memory_per_node_mb: None,
+            billing_weights: TresWeights::default(),
+            qos: None,
         }
     }
 }
@@ -98,6 +107,8 @@ pub struct RunningJob {
     /// The partition it runs in, by position in `Input::partitions` (for MaxCPUsPerNode); None when that one is gone.
     pub partition: Option<u32>,
     pub licenses: BTreeMap<String, u32>,
+    /// Whose limits it counts for.
+    pub charge: Charge,
 }
 
 #[derive(Clone, Debug)]
@@ -115,6 +126,8 @@ pub struct PendingJob {
     pub submitted: Time,
     pub deadline: Option<Time>,
     pub exclusive: bool,
+    /// Whose limits it counts for.
+    pub charge: Charge,
 }
 
 impl PendingJob {

@@ -22,6 +22,7 @@ pub mod estimate;
 pub mod fairshare;
 pub mod feasibility;
 pub mod input;
+pub mod limits;
 pub mod plan;
 pub mod priority;
 pub mod reasons;

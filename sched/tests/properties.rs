@@ -122,6 +122,7 @@ fn apply(input: &mut Input, plan: &Plan, next_id: &mut u32) {
             exclusive,
             partition: Some(partition as u32),
             licenses: job.request.licenses.clone(),
+            charge: job.charge,
         });
         match start.index {
             Some(index) => job.indices.retain(|i| *i != index),

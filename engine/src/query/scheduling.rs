@@ -7,6 +7,7 @@ use crate::index::{limit_end, wants_singleton};
 use crate::job::{ArrayRole, Job, Phase};
 use crate::state::State;
 use sluice_model::{JobId, Time};
+use sluice_sched::limits::Charge;
 use sluice_sched::{Input, NodeView, PendingJob, Requested, RunningJob};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,6 +37,7 @@ pub fn scheduler_input(state: &State, now: Time) -> Input {
         pending: pending_jobs(state, hardware.policy.queue_depth as usize),
         policy: hardware.policy.clone(),
         licenses: hardware.licenses.clone(),
+        limits: None,
     }
 }
 
@@ -66,6 +68,7 @@ fn running_job(state: &State, job: &Job, now: Time) -> Option<RunningJob> {
         exclusive: is_exclusive(job, partition.map(Arc::as_ref)),
         partition: job.partition.as_ref().and_then(|p| state.index.hardware.partition_position.get(p).copied()),
         licenses: job.spec.licenses.clone(),
+        charge: Charge::default(),
     })
 }
 
@@ -114,6 +117,7 @@ pub(crate) fn pending_job(state: &State, job: &Job, indices: Vec<u32>) -> Pendin
         submitted: job.submitted,
         deadline: job.spec.deadline,
         exclusive: is_exclusive(job, None),
+        charge: Charge::default(),
     }
 }
 

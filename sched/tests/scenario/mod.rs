@@ -11,7 +11,7 @@
 //!
 //! Load:
 //! - `R9 node1:4+2 node2:4 10m whole part=main` job 9 runs with 4 CPUs and 2 GPUs on node1 …, for 10 more minutes
-//!   (`forever` for no limit)
+//!   (`forever` for no limit), for association 2 and QOS 1 as user 1000 with `charge=2/1/1000`, which jobs take, too
 //! - `J1 -N2 -n3 -c2 -t10 -p main,long prio=5 …` job 1 is pending; options as sbatch has them, `--array=0-3` offers
 //!   these indices
 //!
@@ -176,8 +176,11 @@ fn running(input: &mut Input, id: u32, words: &[&str]) {
     let mut nodes = Vec::new();
     let (mut ends, mut exclusive, mut partition) = (Some(NOW), false, Some(0));
     let mut licenses = BTreeMap::new();
+    let mut charge = limits::Charge::default();
     for word in words {
-        if let Some(list) = word.strip_prefix("lic=") {
+        if let Some(text) = word.strip_prefix("charge=") {
+            charge = self::charge(text);
+        } else if let Some(list) = word.strip_prefix("lic=") {
             licenses = sluice_model::licenses::parse(list).expect("licences");
         } else if let Some((name, amounts)) = word.split_once(':') {
             let (cpus, gpus) = amounts.split_once('+').unwrap_or((amounts, "0"));
@@ -193,7 +196,14 @@ fn running(input: &mut Input, id: u32, words: &[&str]) {
         }
     }
     let allocation = Arc::new(Allocation { nodes });
-    input.running.push(RunningJob { job: JobId(id), allocation, ends, exclusive, partition, licenses });
+    input.running.push(RunningJob { job: JobId(id), allocation, ends, exclusive, partition, licenses, charge });
+}
+
+/// `ASSOCIATION/QOS/UID`, positions, `-` for none.
+fn charge(text: &str) -> limits::Charge {
+    let [association, qos, uid] = text.split('/').collect::<Vec<_>>()[..] else { panic!("charge={text}") };
+    let position = |t: &str| (t != "-").then(|| num(t));
+    limits::Charge { association: position(association), qos: position(qos), uid: num(uid), fairshare: 500_000 }
 }
 
 /// The lowest indices that no running job holds.
@@ -235,6 +245,7 @@ pub fn pending(input: &Input, id: u32, words: &[&str]) -> PendingJob {
         submitted: Time(NOW.0 - 1_000_000 + i64::from(id)),
         deadline: None,
         exclusive: false,
+        charge: limits::Charge::default(),
     };
     let names =
         |list: &str| -> Vec<NodeName> { hostlist::expand(list).expect("nodes").iter().map(NodeName::new).collect() };
@@ -277,6 +288,7 @@ pub fn pending(input: &Input, id: u32, words: &[&str]) -> PendingJob {
             "--deadline" => job.deadline = Some(after_minutes(num(value))),
             "--array" => job.indices = array::parse_array(value, 1000).expect("array").indices.iter().collect(),
             "prio" => job.priority = num(value),
+            "charge" => job.charge = charge(value),
             "at" => job.submitted = Time(num(value)),
             _ => panic!("job: {word}"),
         }
