@@ -16,8 +16,9 @@ pub(crate) mod limits;
 mod reserve;
 
 use crate::concrete::Concrete;
+use crate::demand::Demand;
 use crate::feasibility::{Limits, check_time};
-use crate::input::{Input, PendingJob};
+use crate::input::{BackfillOrder, Input, PendingJob};
 use crate::order::{self, Entry};
 use crate::placement::Share;
 use crate::plan::{Plan, PlannedReservation, Start};
@@ -127,21 +128,23 @@ impl<'a> Pass<'a> {
         self.judge_closed_partitions();
         let mut tried = 0;
         let mut guests = Vec::new();
+        let reorder = input.policy.backfill && input.policy.backfill_order != BackfillOrder::Queue;
+        let mut candidates = Vec::new();
         for (at, entry) in queue.iter().enumerate() {
-            if self.started[entry.job as usize] {
-                continue;
-            }
-            if tried >= input.policy.queue_depth || self.plan.work >= input.policy.work_budget {
-                // Nobody looks at the rest: they wait for their turn.
-                queue[at..].iter().for_each(|e| self.reasons.add(e.job, Reason::Priority));
-                queue[at..].iter().filter(|e| self.is_guest(e.job)).for_each(|e| guests.push(*e));
+            if reorder && self.all_planned(entry.partition) {
+                candidates.push(*entry);
+            } else if !self.look(entry, &mut tried) {
+                candidates.clear();
+                self.leave(&queue[at..], &mut guests);
                 break;
             }
-            let before = self.plan.work;
-            if let Err(reason) = self.consider(entry) {
-                self.reasons.add(entry.job, reason);
+        }
+        candidates.sort_by_cached_key(|e| (e.tier(), self.size(e)));
+        for (at, entry) in candidates.iter().enumerate() {
+            if !self.look(entry, &mut tried) {
+                self.leave(&candidates[at..], &mut guests);
+                break;
             }
-            tried += u32::from(self.plan.work > before);
         }
         for entry in &guests {
             if !self.started[entry.job as usize] && self.consider(entry).is_ok() {
@@ -149,6 +152,51 @@ impl<'a> Pass<'a> {
             }
         }
         self.finish()
+    }
+
+    /// Considers one job. False when the pass has done as much as it may.
+    fn look(&mut self, entry: &Entry, tried: &mut u32) -> bool {
+        if self.started[entry.job as usize] {
+            return true;
+        }
+        let policy = &self.input.policy;
+        if *tried >= policy.queue_depth || self.plan.work >= policy.work_budget {
+            return false;
+        }
+        let before = self.plan.work;
+        if let Err(reason) = self.consider(entry) {
+            self.reasons.add(entry.job, reason);
+        }
+        *tried += u32::from(self.plan.work > before);
+        true
+    }
+
+    /// Nobody looks at these: they wait for their turn.
+    fn leave(&mut self, entries: &[Entry], guests: &mut Vec<Entry>) {
+        entries.iter().for_each(|e| self.reasons.add(e.job, Reason::Priority));
+        guests.extend(entries.iter().filter(|e| self.is_guest(e.job)));
+    }
+
+    /// Its jobs that wait have all the planned starts that they get.
+    fn all_planned(&self, partition: u32) -> bool {
+        let p = partition as usize;
+        self.blocked[p].is_some() && self.planned_in[p] >= self.input.policy.reservations
+    }
+
+    /// What `Policy::backfill_order` goes by.
+    fn size(&self, entry: &Entry) -> i64 {
+        let job = self.jobs[entry.job as usize];
+        let view = &self.input.partitions[entry.partition as usize];
+        let limit = check_time(job.time_limit, job.time_min, view).map_or(TimeLimit::Unlimited, |l| l.want);
+        let duration = job.planned_ms(limit).unwrap_or(i64::MAX);
+        match self.input.policy.backfill_order {
+            BackfillOrder::Queue => 0,
+            BackfillOrder::Shortest => duration,
+            BackfillOrder::SmallestArea => {
+                let demand = Demand::new(job.resources(), view, &self.input.policy, job.exclusive);
+                duration.saturating_mul(demand.expected_cpus(view, &self.input.nodes))
+            }
+        }
     }
 
     fn is_guest(&self, job: u32) -> bool {
@@ -314,7 +362,7 @@ impl<'a> Pass<'a> {
         }
         self.limits_at(job, entry.partition, &nodes, limit)?;
         let passes = placed.shares.iter().any(|s| self.is_awaited(s.node, entry.job));
-        let end = self.until(limit);
+        let end = self.until(entry.job, limit);
         for (share, row) in placed.shares.iter().zip(&placed.rows) {
             self.timeline.hold(share.node as usize, end, row);
         }

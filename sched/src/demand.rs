@@ -10,7 +10,7 @@
 //!   whole-node jobs.
 //! - Memory: as asked; else the partition's default, else the cluster's, else all of the node's.
 
-use crate::input::{ClusterView, PartitionView, Policy};
+use crate::input::{ClusterView, NodeView, PartitionView, Policy};
 use sluice_model::node::NodeSpec;
 use sluice_model::request::{Distribution, Exclusive, GresRequest, GresScope, MemoryRequest};
 use sluice_model::{JobSpec, ResourceRequest};
@@ -150,6 +150,23 @@ impl Demand {
         let sockets = spec.sockets.max(1);
         let per_socket = (spec.cpus / sockets).max(1);
         self.given_cpus(spec, tasks).div_ceil(per_socket).min(sockets)
+    }
+
+    /// CPUs that it will have in all, by the partition's first node where that matters. For comparing jobs.
+    pub fn expected_cpus(&self, partition: &PartitionView, nodes: &[NodeView]) -> i64 {
+        let spec = partition.nodes.first().and_then(|n| nodes.get(*n as usize)).map(|n| &*n.spec);
+        match (self.whole, spec) {
+            (true, Some(spec)) => {
+                let tasks_on_one = (spec.cpus / self.cpus_per_task).max(1);
+                let by_tasks = self.least_tasks().div_ceil(tasks_on_one);
+                i64::from(self.min_nodes.max(by_tasks)) * i64::from(spec.cpus)
+            }
+            _ if self.overcommit => i64::from(self.min_nodes) * i64::from(self.needed_cpus(1)),
+            _ => {
+                let by_tasks = i64::from(self.least_tasks()) * i64::from(self.cpus_per_task);
+                by_tasks.max(i64::from(self.min_nodes) * i64::from(self.min_cpus))
+            }
+        }
     }
 
     /// Tasks that can't be fewer, whatever the nodes.

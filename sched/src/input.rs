@@ -102,6 +102,10 @@ pub struct RunningJob {
     pub allocation: Arc<Allocation>,
     /// Latest end by its time limit; None = unlimited. Completing jobs: now.
     pub ends: Option<Time>,
+    /// When it is expected to end, where that is known better than by its limit (a prediction, a trace's own seconds).
+    /// Plans go by it; nothing is killed by it. What lies beyond `ends` counts as `ends`; what has passed is corrected
+    /// by `Policy::overrun`.
+    pub expected_end: Option<Time>,
     /// Nobody else on its nodes.
     pub exclusive: bool,
     /// The partition it runs in, by position in `Input::partitions` (for MaxCPUsPerNode); None when that one is gone.
@@ -122,6 +126,10 @@ pub struct PendingJob {
     pub request: Arc<sluice_model::JobSpec>,
     pub time_limit: Option<TimeLimit>,
     pub time_min: Option<TimeLimit>,
+    /// How long it is expected to run, milliseconds, where that is known better than by its limit. Backfill, planned
+    /// starts and order go by it; the limit stays what it is started with and what kills. Longer than the limit counts as
+    /// the limit, less than 1 as 1.
+    pub expected_ms: Option<i64>,
     pub priority: u32,
     pub submitted: Time,
     pub deadline: Option<Time>,
@@ -134,6 +142,78 @@ impl PendingJob {
     pub fn resources(&self) -> &ResourceRequest {
         &self.request.request
     }
+
+    /// How long it is planned to run if it is started with this limit, milliseconds; None = for ever.
+    pub fn planned_ms(&self, limit: TimeLimit) -> Option<i64> {
+        planned_ms(self.expected_ms, limit)
+    }
+}
+
+pub(crate) fn planned_ms(expected_ms: Option<i64>, limit: TimeLimit) -> Option<i64> {
+    let limit = match limit {
+        TimeLimit::Minutes(m) => Some(i64::from(m) * 60_000),
+        TimeLimit::Unlimited => None,
+    };
+    let expected = expected_ms.map(|ms| ms.max(1));
+    match (expected, limit) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+impl RunningJob {
+    /// When plans take it to end; None = never. May lie in the past: then it will be gone soon.
+    pub fn planned_end(&self, now: Time, overrun: Overrun) -> Option<Time> {
+        let expected = match self.expected_end {
+            Some(t) if t <= now => overrun.corrected(t, now),
+            expected => expected,
+        };
+        match (expected, self.ends) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+}
+
+/// What to make of a running job that is still there when it was expected to have ended. Never beyond its limit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Overrun {
+    /// It will be gone within a second.
+    #[default]
+    Soon,
+    /// Step by step: 1, 5, 15, 30 minutes, 1, 2, 5, 10, 20, 50, 100 hours after the expected end, the first of these that
+    /// lies ahead (Tsafrir, Etsion and Feitelson, "Backfilling using system-generated predictions", 2007).
+    Steps,
+    /// At its limit.
+    Limit,
+}
+
+impl Overrun {
+    /// Minutes.
+    const STEPS: [i64; 11] = [1, 5, 15, 30, 60, 120, 300, 600, 1200, 3000, 6000];
+
+    fn corrected(self, expected: Time, now: Time) -> Option<Time> {
+        match self {
+            Overrun::Soon => Some(now),
+            Overrun::Steps => {
+                let later = |minutes: &i64| Time(expected.0.saturating_add(minutes * 60_000));
+                Self::STEPS.iter().map(later).find(|t| *t > now)
+            }
+            Overrun::Limit => None,
+        }
+    }
+}
+
+/// In which order jobs are tried that may pass those with a planned start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum BackfillOrder {
+    /// As they stand in the queue.
+    #[default]
+    Queue,
+    /// The shortest planned duration first (the tier of the partition before all), then as in the queue.
+    Shortest,
+    /// The smallest product of CPUs and planned duration first, likewise.
+    SmallestArea,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -145,6 +225,9 @@ pub struct Policy {
     /// Jobs of each partition that get a planned start which later ones may not delay (1 = EASY; as many as there are
     /// jobs = conservative backfill).
     pub reservations: u32,
+    /// Holds from the moment on at which all planned starts of a partition are given out.
+    pub backfill_order: BackfillOrder,
+    pub overrun: Overrun,
     /// Placement attempts in one pass, at most (searching a planned start counts by the events it looks at).
     pub work_budget: u64,
     pub default_memory_per_cpu_mb: Option<u64>,
@@ -157,6 +240,8 @@ impl Default for Policy {
             queue_depth: 10_000,
             backfill: true,
             reservations: 1,
+            backfill_order: BackfillOrder::Queue,
+            overrun: Overrun::Soon,
             work_budget: 200_000,
             default_memory_per_cpu_mb: None,
             default_memory_per_node_mb: None,

@@ -26,13 +26,15 @@ pub mod limits;
 pub mod plan;
 pub mod priority;
 pub mod reasons;
+pub mod scheduler;
 
 pub use audit::{Violation, audit};
 pub use demand::{Requested, requested_totals};
 pub use estimate::{Estimate, estimate};
 pub use feasibility::{Infeasible, feasible};
-pub use input::{ClusterView, Input, NodeView, PartitionView, PendingJob, Policy, RunningJob};
+pub use input::{BackfillOrder, ClusterView, Input, NodeView, Overrun, PartitionView, PendingJob, Policy, RunningJob};
 pub use plan::{Plan, PlannedReservation, Start};
+pub use scheduler::Scheduler;
 
 /// One scheduling pass. Never fails: a job that makes no sense waits with a reason.
 pub fn plan(input: &Input) -> Plan {

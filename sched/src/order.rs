@@ -19,6 +19,13 @@ pub(crate) struct Entry {
     pub partition: u32,
 }
 
+impl Entry {
+    /// Smaller is earlier.
+    pub fn tier(&self) -> u32 {
+        (self.rank >> 32) as u32
+    }
+}
+
 /// `jobs` in queue order, for partitions that start jobs.
 pub(crate) fn queue(input: &Input, jobs: &[&PendingJob]) -> Vec<Entry> {
     let mut queue = Vec::with_capacity(jobs.len());

@@ -13,7 +13,7 @@
 //! Licences are the slots of one more "node", behind the real ones.
 
 use crate::input::Input;
-use sluice_model::NodeSpec;
+use sluice_model::{NodeSpec, Time};
 use std::collections::BTreeMap;
 
 /// Slots of a node's row.
@@ -150,7 +150,8 @@ impl Timeline {
         by_name.sort_unstable();
         let mut row = vec![0; self.layout.stride];
         for (r, job) in input.running.iter().enumerate() {
-            let end = job.ends.map_or(NEVER, |t| t.0.max(self.now.saturating_add(SOON)));
+            let end = job.planned_end(Time(self.now), input.policy.overrun);
+            let end = end.map_or(NEVER, |t| t.0.max(self.now.saturating_add(SOON)));
             for (a, held) in job.allocation.nodes.iter().enumerate() {
                 // A node that left the configuration holds nothing any more.
                 let Ok(at) = by_name.binary_search_by_key(&held.node.as_str(), |n| n.0) else { continue };

@@ -119,6 +119,7 @@ fn apply(input: &mut Input, plan: &Plan, next_id: &mut u32) {
             job: JobId(*next_id),
             allocation: Arc::new(start.allocation.clone()),
             ends: start.time_limit.duration().map(|d| now.plus(d)),
+            expected_end: None,
             exclusive,
             partition: Some(partition as u32),
             licenses: job.request.licenses.clone(),

@@ -249,3 +249,43 @@ fn an_estimate_does_not_depend_on_depth_or_budget() {
     let second = input.pending[1].clone();
     assert!(estimate(&input, &second).is_some());
 }
+
+#[test]
+fn plans_go_by_expected_durations_and_limits_by_what_was_asked_for() {
+    // Job 1 will start after 10 minutes, not 60; job 2 will be gone by then, job 3 will not.
+    scenario(
+        "node[1-2]",
+        "R9 node1:4 60m expected=10; J1 -N2 -c4 -t90; J2 -t60 --expected=10; J3 -t60 --expected=11",
+        "1 planned 10m node1 node2; 2 on node2:1; 2 limit 60; 3 waits Priority",
+    );
+    // Beyond the limit it is the limit.
+    scenario("node1", "R9 node1:4 10m expected=30; J1 -c4", "1 planned 10m node1");
+}
+
+#[test]
+fn a_job_past_its_expected_end_is_corrected_by_the_policy() {
+    let load = "R9 node1:4 60m expected=-2; J1 -c4";
+    let soon = scenario("node1", load, "1 waits Resources").reservations[0].start;
+    assert!(soon > NOW && soon < after_minutes(1));
+    scenario("node1; policy overrun=steps", load, "1 planned 3m node1");
+    scenario("node1; policy overrun=limit", load, "1 planned 60m node1");
+    scenario("node1; policy overrun=steps", "R9 node1:4 2m expected=-1; J1 -c4", "1 planned 2m node1");
+}
+
+#[test]
+fn who_passes_is_chosen_by_the_backfill_order() {
+    // One CPU is free for 10 minutes; job 1 is planned then.
+    let load = "R9 node1:3 10m; J1 -c4 -t30; J2 -t10; J3 -t5; J4 -t7";
+    scenario("node1", load, "2 starts; 3 waits Priority");
+    scenario("node1; policy order=shortest", load, "3 starts; 2 waits Priority; 4 waits Priority; 1 planned 10m node1");
+    let load = "R9 node1:2 10m; J1 -c4 -t30; J2 -t10; J3 -t7 -c2; J4 -t9";
+    scenario("node1; policy order=shortest", load, "3 starts; 2 waits Priority; 4 waits Priority");
+    scenario("node1; policy order=area", load, "2 starts; 4 starts; 3 waits Priority");
+    // Those before the first planned start keep their order, and so do tiers.
+    scenario("node1; policy order=shortest", "J1 -c3 -t30; J2 -t10; J3 -t5", "1 starts; 2 starts; 3 waits Resources");
+    scenario(
+        "node1; a=node1; b=node1 tier=5; policy order=shortest",
+        "R9 node1:3 10m; J1 -p b -c4 -t30; J4 -p a -c4 -t60 prio=200; J2 -p b -t10; J3 -p a -t5",
+        "2 starts; 3 waits Priority",
+    );
+}

@@ -7,7 +7,7 @@ use super::{Facts, Rule, Violation};
 use crate::input::{PartitionView, PendingJob};
 use crate::plan::{Plan, PlannedReservation};
 use sluice_model::request::{GresScope, MemoryRequest};
-use sluice_model::{NodeSpec, TimeLimit};
+use sluice_model::{NodeSpec, Time, TimeLimit};
 use std::collections::BTreeMap;
 
 /// Something that holds a part of a node for a while.
@@ -53,23 +53,27 @@ fn holders(facts: &Facts<'_>, plan: &Plan) -> Vec<Stay> {
     };
     for running in &facts.input.running {
         for held in &running.allocation.nodes {
-            add(held, running.ends.map_or(i64::MAX, |t| t.0), running.exclusive);
+            let end = running.planned_end(Time(facts.now()), facts.input.policy.overrun);
+            add(held, end.map_or(i64::MAX, |t| t.0), running.exclusive);
         }
     }
     for start in &plan.starts {
+        let expected = facts.pending.get(&start.job).and_then(|j| j.expected_ms);
         let whole = match (facts.pending.get(&start.job), facts.partition(&start.partition)) {
             (Some(job), Some((_, partition))) => facts.whole(job, partition),
             _ => false,
         };
         for held in &start.allocation.nodes {
-            add(held, facts.now().saturating_add(millis(start.time_limit)), whole);
+            add(held, facts.now().saturating_add(millis(expected, start.time_limit)), whole);
         }
     }
     stays
 }
 
-fn millis(limit: TimeLimit) -> i64 {
-    limit.duration().map_or(i64::MAX, |d| d.as_millis() as i64)
+/// How long it will stay, as far as is known.
+fn millis(expected: Option<i64>, limit: TimeLimit) -> i64 {
+    let limit = limit.duration().map_or(i64::MAX, |d| d.as_millis() as i64);
+    expected.map_or(limit, |ms| ms.max(1).min(limit))
 }
 
 /// Lets each node take as many tasks as it can over the whole stay; together they must take all.
@@ -83,7 +87,7 @@ fn keepable(
 ) {
     let request = job.resources();
     let limit = job.time_limit.unwrap_or(partition.default_time).min(partition.max_time);
-    let (from, until) = (planned.start.0, planned.start.0.saturating_add(millis(limit)));
+    let (from, until) = (planned.start.0, planned.start.0.saturating_add(millis(job.expected_ms, limit)));
     let whole = facts.whole(job, partition);
     let count = planned.nodes.len() as u32;
     if request.node_list.iter().any(|n| !planned.nodes.contains(n)) {

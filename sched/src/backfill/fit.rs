@@ -10,16 +10,14 @@ use crate::timeline::FOREVER;
 use sluice_model::{Reason, TimeLimit};
 
 impl Pass<'_> {
-    pub(super) fn until(&self, limit: TimeLimit) -> i64 {
-        match limit {
-            TimeLimit::Minutes(m) => self.timeline.now.saturating_add(i64::from(m) * 60_000),
-            TimeLimit::Unlimited => FOREVER,
-        }
+    /// The end of the window that the job needs from now on when it gets this limit.
+    pub(super) fn until(&self, job: u32, limit: TimeLimit) -> i64 {
+        self.jobs[job as usize].planned_ms(limit).map_or(FOREVER, |ms| self.timeline.now.saturating_add(ms))
     }
 
     /// A place from now on, with the longest limit that fits.
     pub(super) fn fit(&mut self, job: u32, known: usize, limits: Limits) -> Result<(Placed, TimeLimit), Reason> {
-        let reason = match self.place(job, known, self.until(limits.want)) {
+        let reason = match self.place(job, known, self.until(job, limits.want)) {
             Ok(placed) => return Ok((placed, limits.want)),
             Err(reason) => reason,
         };
@@ -28,14 +26,14 @@ impl Pass<'_> {
         }
         // `--time-min`: shorter, so that it ends before the planned starts that are in its way.
         let now = self.timeline.now;
-        let mut best = (self.place(job, known, self.until(limits.least))?, limits.least);
-        let starts = self.timeline.starts_between(self.until(limits.least), self.until(limits.want));
+        let mut best = (self.place(job, known, self.until(job, limits.least))?, limits.least);
+        let starts = self.timeline.starts_between(self.until(job, limits.least), self.until(job, limits.want));
         let (mut low, mut high) = (0, starts.len());
         while low < high {
             let middle = low + (high - low) / 2;
             let minutes = u32::try_from((starts[middle] - now) / 60_000).unwrap_or(u32::MAX);
             let limit = TimeLimit::Minutes(minutes);
-            match self.place(job, known, self.until(limit)) {
+            match self.place(job, known, self.until(job, limit)) {
                 Ok(placed) => {
                     best = (placed, limit);
                     low = middle + 1;

@@ -74,7 +74,9 @@ impl Pass<'_> {
         let within = *self.places(entry.partition, for_licenses) < quota || self.is_guest(entry.job);
         let deadline = self.jobs[entry.job as usize].deadline.map_or(i64::MAX, |d| d.0);
         let found = if within { self.earliest(entry.job, known, limits.want) } else { None };
-        let found = found.filter(|(_, end, _)| *end <= deadline).map(|(start, end, placed)| Planned {
+        let longest = limits.want.duration().map_or(FOREVER, |d| i64::try_from(d.as_millis()).unwrap_or(FOREVER));
+        let in_time = |start: i64| deadline == i64::MAX || start.saturating_add(longest) <= deadline;
+        let found = found.filter(|(start, ..)| in_time(*start)).map(|(start, end, placed)| Planned {
             start,
             end,
             placed,
@@ -93,10 +95,7 @@ impl Pass<'_> {
 
     /// The first moment after now at which it fits for its whole limit, by what is known of ends.
     fn earliest(&mut self, job: u32, known: usize, limit: TimeLimit) -> Option<(i64, i64, Placed)> {
-        let duration = match limit {
-            TimeLimit::Minutes(m) => i64::from(m) * 60_000,
-            TimeLimit::Unlimited => FOREVER,
-        };
+        let duration = self.jobs[job as usize].planned_ms(limit).unwrap_or(FOREVER);
         let (mut budget, mut work) = (self.input.policy.work_budget, self.plan.work);
         if self.is_guest(job) {
             budget = u64::MAX;

@@ -87,6 +87,10 @@ fn policy(policy: &mut Policy, word: &str) {
         ("depth", n) => policy.queue_depth = num(n),
         ("budget", n) => policy.work_budget = num(n),
         ("nobackfill", _) => policy.backfill = false,
+        ("order", "shortest") => policy.backfill_order = BackfillOrder::Shortest,
+        ("order", "area") => policy.backfill_order = BackfillOrder::SmallestArea,
+        ("overrun", "steps") => policy.overrun = Overrun::Steps,
+        ("overrun", "limit") => policy.overrun = Overrun::Limit,
         _ => panic!("policy: {word}"),
     }
 }
@@ -175,7 +179,7 @@ pub fn load(input: &mut Input, line: &str) {
 fn running(input: &mut Input, id: u32, words: &[&str]) {
     let mut nodes = Vec::new();
     let (mut ends, mut exclusive, mut partition) = (Some(NOW), false, Some(0));
-    let mut licenses = BTreeMap::new();
+    let (mut licenses, mut expected_end) = (BTreeMap::new(), None);
     let mut charge = limits::Charge::default();
     for word in words {
         if let Some(text) = word.strip_prefix("charge=") {
@@ -189,6 +193,8 @@ fn running(input: &mut Input, id: u32, words: &[&str]) {
             partition = input.partitions.iter().position(|p| p.name == name).map(|p| p as u32);
         } else if *word == "whole" {
             exclusive = true;
+        } else if let Some(minutes) = word.strip_prefix("expected=") {
+            expected_end = Some(after_minutes(num(minutes)));
         } else if *word == "forever" {
             ends = None;
         } else {
@@ -196,7 +202,16 @@ fn running(input: &mut Input, id: u32, words: &[&str]) {
         }
     }
     let allocation = Arc::new(Allocation { nodes });
-    input.running.push(RunningJob { job: JobId(id), allocation, ends, exclusive, partition, licenses, charge });
+    input.running.push(RunningJob {
+        job: JobId(id),
+        allocation,
+        ends,
+        expected_end,
+        exclusive,
+        partition,
+        licenses,
+        charge,
+    });
 }
 
 /// `ASSOCIATION/QOS/UID`, positions, `-` for none.
@@ -241,6 +256,7 @@ pub fn pending(input: &Input, id: u32, words: &[&str]) -> PendingJob {
         request: Arc::new(spec.clone()),
         time_limit: None,
         time_min: None,
+        expected_ms: None,
         priority: 100,
         submitted: Time(NOW.0 - 1_000_000 + i64::from(id)),
         deadline: None,
@@ -285,6 +301,7 @@ pub fn pending(input: &Input, id: u32, words: &[&str]) -> PendingJob {
             "--overcommit" => r.overcommit = true,
             "--tmp" => r.tmp_disk_mb = num(value),
             "--time-min" => job.time_min = Some(time::parse_time_limit(value).expect("time")),
+            "--expected" => job.expected_ms = Some(num::<i64>(value) * 60_000),
             "--deadline" => job.deadline = Some(after_minutes(num(value))),
             "--array" => job.indices = array::parse_array(value, 1000).expect("array").indices.iter().collect(),
             "prio" => job.priority = num(value),
