@@ -54,6 +54,7 @@ fn sluice(mut words: Vec<OsString>) -> ExitCode {
     match first.as_str() {
         "local" => local::main(words),
         "config" => commands::config::main(words),
+        "sim" => commands::sim::main(words),
         "completion" => completion::main(words),
         "compat" => out::print_or_complain("sluice", compat::page().as_bytes(), ExitCode::SUCCESS),
         "-h" | "--help" | "help" => out::print_or_complain("sluice", overview().as_bytes(), ExitCode::SUCCESS),
@@ -78,6 +79,7 @@ fn overview() -> String {
     for (name, about) in [
         ("local", "run a whole cluster on this machine"),
         ("config", "check a cluster configuration"),
+        ("sim", "replay a workload trace under any policy"),
         ("completion", "print completion for bash, zsh or fish"),
         ("--version", "say which Sluice this is"),
     ] {

@@ -45,6 +45,7 @@ fn dependencies_point_down_only() {
         ("sluice-proto", &["sluice-model"]),
         ("sluice-identity", &["sluice-proto", "sluice-model"]),
         ("sluice-ctld", &["sluice-engine", "sluice-sched", "sluice-model", "sluice-proto", "sluice-identity"]),
+        ("sluice-sim", &["sluice-engine", "sluice-sched", "sluice-model"]),
         ("sluice-noded", &["sluice-model", "sluice-proto", "sluice-identity"]),
         ("sluice-cli", &["sluice-model", "sluice-proto", "sluice-identity"]),
     ]);

@@ -7,6 +7,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 const PROGRAMS: [&str; 3] = ["sluice", "sluice-ctld", "sluice-noded"];
+/// No daemon needs it; `sluice sim` says so when it is not there.
+const SIMULATOR: &str = "sluice-sim";
 
 /// Copies the programs that lie beside this one. Copies, because a checkout may lie where other users can't look.
 pub(super) fn install(layout: &Layout) -> Result<()> {
@@ -21,7 +23,8 @@ pub(super) fn install(layout: &Layout) -> Result<()> {
         );
         return Err(LocalError::Said(text));
     }
-    for name in PROGRAMS {
+    let simulator = Some(SIMULATOR).filter(|name| beside.join(name).is_file());
+    for name in PROGRAMS.into_iter().chain(simulator) {
         copy(&beside.join(name), &layout.program(name))?;
     }
     let names = commands::COMMANDS.iter().map(|c| c.name).chain(commands::LATER.iter().map(|(name, _)| *name));
