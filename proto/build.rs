@@ -1,6 +1,12 @@
 //! Compiles the .proto files with a pure-Rust compiler, so that a fresh machine needs no `protoc`.
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let files = ["proto/common.proto", "proto/controller.proto", "proto/node.proto", "proto/disk.proto"];
+    let files = [
+        "proto/common.proto",
+        "proto/controller.proto",
+        "proto/node.proto",
+        "proto/disk.proto",
+        "proto/accounting.proto",
+    ];
     for file in files {
         println!("cargo:rerun-if-changed={file}");
     }

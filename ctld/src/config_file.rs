@@ -45,8 +45,12 @@ pub fn slurm_view(config: &ClusterConfig, facts: &Facts) -> Vec<(&'static str, S
         .collect::<Vec<_>>()
         .join(",");
     let licenses = config.licenses.iter().map(|(n, c)| format!("{n}:{c}")).collect::<Vec<_>>().join(",");
+    let enforce = match config.accounting.enforce.words() {
+        words if words.is_empty() => "none".to_owned(),
+        words => words.join(","),
+    };
     let mut out = vec![
-        ("AccountingStorageEnforce", "none".to_owned()),
+        ("AccountingStorageEnforce", enforce),
         ("AccountingStorageHost", facts.hostname.clone()),
         ("AccountingStorageTRES", tres),
         ("AccountingStorageType", "accounting_storage/sluice".to_owned()),

@@ -8,6 +8,7 @@ use crate::view::Published;
 use sluice_engine::command::{Caller, Role};
 use sluice_identity::server::{Peer, Verifier};
 use sluice_identity::{ClusterKeys, users};
+use sluice_model::accounting::AdminLevel;
 use sluice_model::{JobId, NodeName, Time};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -71,11 +72,17 @@ impl Context {
             return Role::Administrator;
         }
         let state = self.published.state();
-        match &state.config {
+        let configured = match &state.config {
             Some(config) if config.security.administrators.iter().any(|a| a == user) => Role::Administrator,
             Some(config) if config.security.operators.iter().any(|o| o == user) => Role::Operator,
             _ => Role::User,
-        }
+        };
+        let given = match state.accounting.users.get(user).map(|u| u.admin_level) {
+            Some(AdminLevel::Administrator) => Role::Administrator,
+            Some(AdminLevel::Operator) => Role::Operator,
+            Some(AdminLevel::None) | None => Role::User,
+        };
+        configured.max(given)
     }
 
     /// Returns when the controller stops: long streams end then.

@@ -63,6 +63,7 @@ fn assert_same(left: &State, right: &State) {
     assert_eq!(left.jobs, right.jobs);
     assert_eq!(left.nodes, right.nodes);
     assert_eq!(left.partitions, right.partitions);
+    assert_eq!(left.accounting, right.accounting);
 }
 
 #[test]
@@ -120,6 +121,12 @@ fn a_snapshot_keeps_every_kind_of_record_and_shares_what_was_shared() {
     let state = &mut opened.state;
     state.config = Some(Arc::new(samples::config()));
     state.partitions.insert("gpu".to_owned(), Arc::new(samples::partition()));
+    state.accounting.put_account(samples::account());
+    state.accounting.put_user(samples::accounting_user());
+    state.accounting.put_association(samples::association());
+    state.accounting.put_qos(samples::qos());
+    // Given and taken away again: the numbers are not given a second time.
+    (state.accounting.last_association, state.accounting.last_qos) = (20, 30);
     for name in ["node1", "node2"] {
         state.nodes.insert(name.into(), Arc::new(samples::node(name)));
     }

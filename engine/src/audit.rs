@@ -19,6 +19,7 @@ pub fn audit(state: &State) -> Vec<String> {
     check_indices(state, &mut problems);
     check_licenses(state, &mut problems);
     check_indexes(state, &mut problems);
+    state.accounting.audit(&mut problems);
     problems
 }
 
@@ -197,6 +198,7 @@ fn check_indexes(state: &State, problems: &mut Vec<String>) {
     differ("names", live.names == anew.names);
     differ("dependents", live.dependents == anew.dependents);
     differ("timers", live.timers == anew.timers && live.timer_at == anew.timer_at);
+    differ("submitted", live.submitted == anew.submitted);
     differ("ended", live.ended == anew.ended);
     differ("silent", live.silent == anew.silent);
     differ("hardware", live.hardware == anew.hardware);

@@ -152,6 +152,11 @@ pub enum Command {
     ApplyPlan {
         starts: Vec<PlannedStart>,
     },
+    /// `sacctmgr`. Reply::Accounting.
+    Accounting {
+        caller: Caller,
+        request: Box<sluice_model::accounting::AccountingRequest>,
+    },
     /// A new configuration, already checked for form. Reply::ConfigApplied says what changed.
     Configure {
         config: Arc<ClusterConfig>,
@@ -274,6 +279,10 @@ pub enum Reply {
     /// One line for each thing that changed.
     ConfigApplied {
         changes: Vec<String>,
+    },
+    /// What was added, changed or removed.
+    Accounting {
+        report: Box<sluice_model::accounting::AccountingReport>,
     },
 }
 

@@ -5,6 +5,7 @@
 use crate::command::{NodeChange, PartitionChange};
 use crate::job::{AfterEnd, Hold, Job, Outcome};
 use crate::node::NodeReason;
+use sluice_model::accounting::{Account, AssocId, Association, Qos, User};
 use sluice_model::config::ClusterConfig;
 use sluice_model::dependency::Dependency;
 use sluice_model::index_set::IndexSet;
@@ -136,6 +137,7 @@ pub enum Event {
         comment: Option<OsBytes>,
         admin_comment: Option<String>,
         throttle: Option<u32>,
+        association: Option<AssocId>,
     },
     StepChanged {
         step: Arc<StepRecord>,
@@ -177,5 +179,30 @@ pub enum Event {
     PartitionUpdated {
         name: String,
         change: Box<PartitionChange>,
+    },
+    /// Accounts, users, associations and QOS: the whole record as it is now.
+    AccountSet {
+        account: Box<Account>,
+    },
+    AccountRemoved {
+        name: String,
+    },
+    UserSet {
+        user: Box<User>,
+    },
+    UserRemoved {
+        name: String,
+    },
+    AssociationSet {
+        association: Box<Association>,
+    },
+    AssociationRemoved {
+        id: AssocId,
+    },
+    QosSet {
+        qos: Box<Qos>,
+    },
+    QosRemoved {
+        name: String,
     },
 }

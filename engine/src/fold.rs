@@ -1,6 +1,7 @@
 //! Applies events. Cannot fail and reads nothing but the state and the event: replaying the journal gives the very same
 //! state. An event about something that is not there changes nothing but the generation.
 
+mod accounting;
 mod config;
 mod job;
 mod node;
@@ -29,6 +30,10 @@ pub fn fold(state: &mut State, event: &Event) {
             }
             state.archive_ordered = None;
         }
-        other => job::apply(state, other),
+        other => {
+            if !accounting::apply(state, other) {
+                job::apply(state, other);
+            }
+        }
     }
 }

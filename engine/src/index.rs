@@ -6,6 +6,7 @@ use crate::hardware::Hardware;
 use crate::job::{ArrayRole, Hold, Job, Phase, Run};
 use crate::node::Node;
 use crate::state::State;
+use crate::submitted::SubmitKey;
 use imbl::{OrdMap, OrdSet};
 use sluice_model::dependency::DependencyKind;
 use sluice_model::job::mail;
@@ -66,6 +67,8 @@ pub struct Indexes {
     pub ended: OrdSet<(Time, JobId)>,
     /// Nodes that do not respond and that Tick will have to declare DOWN, or whose jobs it will have to declare lost.
     pub silent: OrdSet<NodeName>,
+    /// Jobs in the queue or running, by what limits them at submission.
+    pub submitted: OrdMap<SubmitKey, u64>,
 }
 
 /// The nodes on which the job holds resources now.
@@ -238,6 +241,7 @@ impl State {
         self.put_targets(old.as_deref(), new.as_deref());
         self.put_nodes(old.as_deref(), new.as_deref());
         self.put_array(old.as_deref(), new.as_deref());
+        self.count_submitted(old.as_deref(), new.as_deref());
         let new_archive = new.as_ref().and_then(|j| self.archive_key(j));
         if old_archive != new_archive {
             swap(&mut self.index.ended, old_archive, new_archive);

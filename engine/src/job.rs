@@ -39,6 +39,8 @@ pub struct Job {
     pub hold: Hold,
     /// Restarts so far; also the attempt's number.
     pub attempt: u32,
+    /// What it is charged to; None when there was none (and none was asked for: AccountingStorageEnforce).
+    pub association: Option<sluice_model::accounting::AssocId>,
     /// Resolved names of partitions it may use, default applied.
     pub partitions: Vec<String>,
     /// The one it runs or ran in.

@@ -2,6 +2,7 @@
 //! events; effects are data for the daemon to perform after the events are durable. Pure: no clock, no file, no
 //! network, no randomness; ordered maps only. See ARCHITECTURE.md.
 
+pub mod accounting;
 pub mod audit;
 pub mod command;
 pub mod decide;
@@ -16,6 +17,7 @@ pub mod node;
 pub mod query;
 pub mod reject;
 pub mod state;
+mod submitted;
 
 pub use audit::audit;
 pub use command::Command;
@@ -28,6 +30,7 @@ pub use index::{ArrayEntry, Indexes, NameClass, SchedKey};
 pub use job::{Job, PastRun, Phase, Run};
 pub use reject::Reject;
 pub use state::State;
+pub use submitted::SubmitKey;
 
 #[cfg(test)]
 mod tests;

@@ -4,24 +4,59 @@
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Reject {
     InvalidJobId,
-    InvalidArraySpec { value: String, detail: String },
-    InvalidPartition { name: String },
+    InvalidArraySpec {
+        value: String,
+        detail: String,
+    },
+    InvalidPartition {
+        name: String,
+    },
     NoDefaultPartition,
-    PartitionUnavailable { name: String, state: &'static str },
-    InvalidAccount { name: String },
-    InvalidQos { name: String },
-    InvalidNodeName { name: String },
-    InvalidFeature { name: String },
-    InvalidGres { name: String },
-    NodeConfigUnavailable { detail: String },
+    PartitionUnavailable {
+        name: String,
+        state: &'static str,
+    },
+    InvalidAccount {
+        name: String,
+    },
+    InvalidQos {
+        name: String,
+    },
+    InvalidNodeName {
+        name: String,
+    },
+    InvalidFeature {
+        name: String,
+    },
+    InvalidGres {
+        name: String,
+    },
+    NodeConfigUnavailable {
+        detail: String,
+    },
     MoreProcessorsThanPermitted,
-    MemoryTooLarge { asked_mb: u64, limit_mb: u64 },
-    TimeLimitTooLong { asked: String, limit: String },
-    InvalidTimeLimit { value: String },
-    NodeCountOutOfRange { asked: u32, limit: u32 },
+    MemoryTooLarge {
+        asked_mb: u64,
+        limit_mb: u64,
+    },
+    TimeLimitTooLong {
+        asked: String,
+        limit: String,
+    },
+    InvalidTimeLimit {
+        value: String,
+    },
+    NodeCountOutOfRange {
+        asked: u32,
+        limit: u32,
+    },
     DeadlinePassed,
-    DependencyProblem { detail: String },
-    AccessDenied { what: String },
+    DependencyProblem {
+        detail: String,
+    },
+    AccessDenied {
+        what: String,
+    },
     JobFinished,
     JobPending,
     JobNotPending,
@@ -29,15 +64,45 @@ pub enum Reject {
     AlreadySuspended,
     NotSuspended,
     RequeueDisabled,
-    TooManyJobs { limit: u32 },
-    ScriptTooLarge { size: u64, limit: u64 },
-    InvalidScript { detail: String },
-    InvalidNodeState { value: String },
-    InvalidValue { key: String, value: String, allowed: String },
-    Unsupported { option: String, value: String },
+    TooManyJobs {
+        limit: u32,
+    },
+    ScriptTooLarge {
+        size: u64,
+        limit: u64,
+    },
+    InvalidScript {
+        detail: String,
+    },
+    InvalidNodeState {
+        value: String,
+    },
+    InvalidValue {
+        key: String,
+        value: String,
+        allowed: String,
+    },
+    Unsupported {
+        option: String,
+        value: String,
+    },
     NodeBusy,
-    StorageFull { detail: String },
-    Internal { detail: String },
+    StorageFull {
+        detail: String,
+    },
+    Internal {
+        detail: String,
+    },
+    /// A request of sacctmgr's that can't be carried out; the detail is the whole answer.
+    Accounting {
+        detail: String,
+    },
+    AccountingPolicy {
+        detail: String,
+    },
+    InvalidWckey {
+        name: String,
+    },
 }
 
 impl Reject {
@@ -79,6 +144,9 @@ impl Reject {
             Reject::NodeBusy => 33,
             Reject::StorageFull { .. } => 34,
             Reject::Internal { .. } => 35,
+            Reject::Accounting { .. } => 40,
+            Reject::AccountingPolicy { .. } => 41,
+            Reject::InvalidWckey { .. } => 42,
         }
     }
 
@@ -120,6 +188,11 @@ impl Reject {
             Reject::NodeBusy => "Requested nodes are busy",
             Reject::StorageFull { .. } => "No space left on the controller's state device",
             Reject::Internal { .. } => "Unspecified error",
+            Reject::Accounting { .. } => "The accounting request can't be carried out",
+            Reject::AccountingPolicy { .. } => {
+                "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"
+            }
+            Reject::InvalidWckey { .. } => "Invalid wckey specification",
         }
     }
 
@@ -149,7 +222,11 @@ impl Reject {
             Reject::InvalidNodeState { value } => format!("state {value}"),
             Reject::InvalidValue { key, value, allowed } => format!("{key}={value}: allowed is {allowed}"),
             Reject::Unsupported { option, value } => format!("{option}={value}"),
-            Reject::StorageFull { detail } | Reject::Internal { detail } => detail.clone(),
+            Reject::InvalidWckey { name } => format!("--wckey={name}"),
+            Reject::StorageFull { detail }
+            | Reject::Internal { detail }
+            | Reject::Accounting { detail }
+            | Reject::AccountingPolicy { detail } => detail.clone(),
             _ => return None,
         })
     }

@@ -1,9 +1,10 @@
 //! The cluster's whole live state: persistent maps, so that a snapshot is a few pointer copies.
 //!
-//! What is stored is `config`, `jobs`, `nodes`, `partitions` and the counters. `index` follows from those: `fold` keeps
+//! What is stored is `config`, `jobs`, `nodes`, `partitions`, `accounting` and the counters. `index` follows from those: `fold` keeps
 //! it in step, `rebuild_indexes` makes it anew after a snapshot was loaded. Nothing but `fold` and the loader of
 //! snapshots may change any of it.
 
+use crate::accounting::Accounting;
 use crate::index::Indexes;
 use crate::job::Job;
 use crate::node::Node;
@@ -18,6 +19,7 @@ pub struct State {
     pub jobs: imbl::OrdMap<JobId, Arc<Job>>,
     pub nodes: imbl::OrdMap<NodeName, Arc<Node>>,
     pub partitions: imbl::OrdMap<String, Arc<PartitionSpec>>,
+    pub accounting: Accounting,
     /// The highest job id ever given.
     pub last_job_id: u32,
     /// Changes with every event; a plan names the one it was made from.

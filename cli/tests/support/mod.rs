@@ -222,6 +222,12 @@ impl Controller for Fake {
     async fn join(&self, _: Request<v1::JoinRequest>) -> Result<Response<v1::JoinReply>, Status> {
         lacking("join")
     }
+    async fn accounting(&self, _: Request<v1::AccountingRequest>) -> Result<Response<v1::AccountingReport>, Status> {
+        lacking("accounting")
+    }
+    async fn list_accounting(&self, _: Request<v1::Empty>) -> Result<Response<v1::AccountingList>, Status> {
+        lacking("list_accounting")
+    }
     async fn make_join_token(
         &self,
         _: Request<v1::MakeJoinTokenRequest>,

@@ -1,6 +1,7 @@
 //! The controller's gRPC service for commands. Each call proves its caller, turns the request into engine commands or a
 //! read of the published snapshot, and back. Nothing is decided here.
 
+mod accounting;
 mod admin;
 mod control;
 mod lists;
@@ -132,6 +133,17 @@ impl v1::controller_server::Controller for ControllerService {
         request: Request<v1::MakeJoinTokenRequest>,
     ) -> Result<Response<v1::MakeJoinTokenReply>, Status> {
         admin::make_join_token(&self.context, request)
+    }
+
+    async fn accounting(
+        &self,
+        request: Request<v1::AccountingRequest>,
+    ) -> Result<Response<v1::AccountingReport>, Status> {
+        accounting::change(&self.context, request).await
+    }
+
+    async fn list_accounting(&self, request: Request<v1::Empty>) -> Result<Response<v1::AccountingList>, Status> {
+        accounting::list(&self.context, request)
     }
 }
 

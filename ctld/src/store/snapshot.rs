@@ -9,6 +9,7 @@ use super::frame::{self, Next};
 use super::{StoreError, journal, parallel};
 use prost::Message;
 use prost::bytes::Bytes;
+use sluice_engine::accounting::Accounting;
 use sluice_engine::{Job, State};
 use sluice_model::JobSpec;
 use sluice_proto::v1;
@@ -71,7 +72,8 @@ pub fn write(dir: &Path, state: &State) -> Result<u64, StoreError> {
 
 fn write_file(path: &Path, state: &State) -> io::Result<u64> {
     // Named one by one, so that a field added to the state does not compile until it is kept or known to follow.
-    let State { config, jobs, nodes, partitions, last_job_id, generation, archive_ordered: _, index: _ } = state;
+    let State { config, jobs, nodes, partitions, accounting, last_job_id, generation, archive_ordered: _, index: _ } =
+        state;
     let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
     let out = BufWriter::with_capacity(1 << 18, file);
     let mut writer = Writer { out, seq: 0, bytes: MAGIC.len() as u64, unflushed: 0, buffer: Vec::new() };
@@ -92,6 +94,7 @@ fn write_file(path: &Path, state: &State) -> io::Result<u64> {
         let partitions = part.iter().map(|p| codec::partition_to_disk(p)).collect();
         writer.chunk(Kind::Partitions(Partitions { partitions }))?;
     }
+    writer.chunk(Kind::Accounting(accounting_to_disk(accounting)))?;
     let mut specs: HashMap<*const JobSpec, u32> = HashMap::new();
     let mut chunk = Jobs::default();
     for job in jobs.values() {
@@ -117,6 +120,28 @@ fn write_file(path: &Path, state: &State) -> io::Result<u64> {
     writer.out.flush()?;
     writer.out.get_ref().sync_all()?;
     Ok(writer.bytes)
+}
+
+fn accounting_to_disk(accounting: &Accounting) -> v1::snapshot_chunk::Accounting {
+    v1::snapshot_chunk::Accounting {
+        accounts: accounting.accounts.values().map(|a| (&**a).into()).collect(),
+        users: accounting.users.values().map(|u| (&**u).into()).collect(),
+        associations: accounting.associations.values().map(|a| (&**a).into()).collect(),
+        qos: accounting.qos.values().map(|q| (&**q).into()).collect(),
+        last_association: accounting.last_association,
+        last_qos: accounting.last_qos,
+    }
+}
+
+fn accounting_from_disk(kept: v1::snapshot_chunk::Accounting) -> Result<Accounting, ConvertError> {
+    let mut accounting = Accounting::empty();
+    kept.accounts.into_iter().try_for_each(|a| a.try_into().map(|a| accounting.put_account(a)))?;
+    kept.users.into_iter().try_for_each(|u| u.try_into().map(|u| accounting.put_user(u)))?;
+    kept.associations.into_iter().try_for_each(|a| a.try_into().map(|a| accounting.put_association(a)))?;
+    kept.qos.into_iter().try_for_each(|q| q.try_into().map(|q| accounting.put_qos(q)))?;
+    accounting.last_association = accounting.last_association.max(kept.last_association);
+    accounting.last_qos = accounting.last_qos.max(kept.last_qos);
+    Ok(accounting)
 }
 
 /// All snapshots, oldest first.
@@ -168,6 +193,7 @@ enum Part {
     Nodes(Vec<sluice_engine::node::Node>),
     Partitions(Vec<sluice_model::PartitionSpec>),
     Jobs(Vec<Arc<JobSpec>>, Vec<(u32, Job)>),
+    Accounting(Box<Accounting>),
     Footer(Footer),
 }
 
@@ -204,6 +230,7 @@ fn convert(kind: Kind) -> Result<Part, ConvertError> {
             }
             Part::Jobs(specs, jobs)
         }
+        Kind::Accounting(kept) => Part::Accounting(Box::new(accounting_from_disk(kept)?)),
         Kind::Footer(footer) => Part::Footer(footer),
     })
 }
@@ -256,6 +283,7 @@ impl Loader {
                     self.jobs.push((job.id, Arc::new(job)));
                 }
             }
+            Part::Accounting(accounting) => self.state.accounting = *accounting,
             Part::Footer(footer) => self.footer = Some(footer),
         }
         Ok(())

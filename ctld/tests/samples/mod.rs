@@ -6,7 +6,13 @@ use sluice_engine::command::{NodeChange, NodeStateChange, PartitionChange};
 use sluice_engine::job::{AfterEnd, ArrayRole, Hold, Job, Outcome, PastRun, Phase, Run};
 use sluice_engine::node::NodeReason;
 use sluice_engine::{Event, node::Node};
-use sluice_model::config::{ClusterConfig, LimitsConfig, MailConfig, SchedulingConfig, SecurityConfig, TimingConfig};
+use sluice_model::accounting::{
+    Account, AdminLevel, AssocId, Association, CountLimit, Enforce, Factor, Limits, PreemptMode, Qos, QosAccess,
+    QosFlag, Shares, TresLimit, User, parse_change,
+};
+use sluice_model::config::{
+    AccountingConfig, ClusterConfig, LimitsConfig, MailConfig, SchedulingConfig, SecurityConfig, TimingConfig,
+};
 use sluice_model::config::{PriorityConfig, PriorityFlags, PriorityKind, UsageReset};
 use sluice_model::dependency::{Dependency, DependencyKind, DependencyTarget, DependencyTerm};
 use sluice_model::index_set::IndexSet;
@@ -27,7 +33,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// How many kinds of event there are.
-pub const KINDS: u32 = 28;
+pub const KINDS: u32 = 36;
 
 /// A number for each kind: a new one does not compile until it has its number here, and a sample.
 pub fn kind(event: &Event) -> u32 {
@@ -60,6 +66,14 @@ pub fn kind(event: &Event) -> u32 {
         Event::NodeUpdated { .. } => 25,
         Event::NodeHealth { .. } => 26,
         Event::PartitionUpdated { .. } => 27,
+        Event::AccountSet { .. } => 28,
+        Event::AccountRemoved { .. } => 29,
+        Event::UserSet { .. } => 30,
+        Event::UserRemoved { .. } => 31,
+        Event::AssociationSet { .. } => 32,
+        Event::AssociationRemoved { .. } => 33,
+        Event::QosSet { .. } => 34,
+        Event::QosRemoved { .. } => 35,
     }
 }
 
@@ -163,8 +177,38 @@ pub fn events() -> Vec<(&'static str, Event)> {
                 comment: Some(OsBytes::new(b"caf\xe9")),
                 admin_comment: Some("looked at".to_owned()),
                 throttle: Some(4),
+                association: None,
             },
         ),
+        (
+            "updated_association",
+            Event::JobUpdated {
+                job,
+                spec: Arc::new(spec()),
+                time_limit: TimeLimit::Unlimited,
+                partitions: vec!["main".to_owned()],
+                not_before: None,
+                requeue: false,
+                comment: None,
+                admin_comment: None,
+                throttle: None,
+                association: Some(AssocId(7)),
+            },
+        ),
+        (
+            "submitted_association",
+            Event::JobSubmitted { job: Box::new(Job { association: Some(AssocId(7)), ..pending_job() }) },
+        ),
+        ("configured_accounting", Event::Configured { config: Arc::new(config_with_accounting()) }),
+        ("account_set", Event::AccountSet { account: Box::new(account()) }),
+        ("account_removed", Event::AccountRemoved { name: "physics".to_owned() }),
+        ("user_set", Event::UserSet { user: Box::new(accounting_user()) }),
+        ("user_removed", Event::UserRemoved { name: "ada".to_owned() }),
+        ("association_set", Event::AssociationSet { association: Box::new(association()) }),
+        ("association_plain", Event::AssociationSet { association: Box::new(Association::root()) }),
+        ("association_removed", Event::AssociationRemoved { id: AssocId(7) }),
+        ("qos_set", Event::QosSet { qos: Box::new(qos()) }),
+        ("qos_removed", Event::QosRemoved { name: "high".to_owned() }),
         ("step", Event::StepChanged { step: Arc::new(step(StepId::Numbered(3))) }),
         ("step_running", Event::StepChanged { step: Arc::new(running_step()) }),
         ("archive_ordered", Event::ArchiveOrdered { at: NOW }),
@@ -198,6 +242,77 @@ pub fn events() -> Vec<(&'static str, Event)> {
             },
         ),
     ]
+}
+
+pub fn account() -> Account {
+    Account {
+        name: "physics".to_owned(),
+        description: "the physics department".to_owned(),
+        organization: "science".to_owned(),
+        parent: Some("root".to_owned()),
+        coordinators: BTreeSet::from(["ada".to_owned()]),
+    }
+}
+
+pub fn accounting_user() -> User {
+    User {
+        name: "ada".to_owned(),
+        admin_level: AdminLevel::Operator,
+        default_account: Some("physics".to_owned()),
+        default_wckey: Some("wc".to_owned()),
+        wckeys: BTreeSet::from(["wc".to_owned(), "other".to_owned()]),
+    }
+}
+
+/// Every limit, with different values.
+pub fn limits(of: impl Fn(CountLimit) -> bool, tres_of: impl Fn(TresLimit) -> bool) -> Limits {
+    let mut limits = Limits::default();
+    for limit in CountLimit::ALL.into_iter().filter(|l| of(*l)) {
+        limits.set_count(limit, Some(100 + limit.code()));
+    }
+    for limit in TresLimit::ALL.into_iter().filter(|l| tres_of(*l)) {
+        let text = format!("cpu={},mem=4G,gres/gpu:a100=0,license/matlab=2", limit.code());
+        limits.change_tres(limit, &parse_change(&text).unwrap());
+    }
+    limits
+}
+
+pub fn association() -> Association {
+    Association {
+        partition: Some("gpu".to_owned()),
+        shares: Shares::Parent,
+        priority: Some(3),
+        limits: limits(CountLimit::is_of_associations, TresLimit::is_of_associations),
+        qos: QosAccess::Inherited {
+            added: BTreeSet::from(["high".to_owned()]),
+            removed: BTreeSet::from(["normal".to_owned()]),
+        },
+        default_qos: Some("high".to_owned()),
+        comment: "for the summer".to_owned(),
+        ..Association::new(AssocId(7), "physics", Some("ada"))
+    }
+}
+
+pub fn qos() -> Qos {
+    Qos {
+        description: "first in line".to_owned(),
+        priority: 1000,
+        flags: QosFlag::ALL.into(),
+        grace_secs: 60,
+        preempt: BTreeSet::from(["normal".to_owned()]),
+        preempt_mode: PreemptMode::Requeue,
+        preempt_exempt_secs: Some(30),
+        usage_factor: Factor(1_500_000),
+        usage_threshold: Some(Factor(250_000)),
+        limit_factor: Some(Factor(2_000_000)),
+        limits: limits(CountLimit::is_of_qos, TresLimit::is_of_qos),
+        ..Qos::new(2, "high")
+    }
+}
+
+pub fn config_with_accounting() -> ClusterConfig {
+    let enforce = Enforce { associations: true, limits: true, qos: true, safe: true, wckeys: true };
+    ClusterConfig { accounting: AccountingConfig { enforce }, ..config() }
 }
 
 pub fn indices() -> IndexSet {
@@ -317,6 +432,7 @@ pub fn pending_job() -> Job {
     Job {
         id: JobId(1),
         spec: Arc::new(plain_spec()),
+        association: None,
         array: ArrayRole::None,
         submitted: NOW,
         eligible: None,
@@ -344,6 +460,7 @@ pub fn array_job() -> Job {
     Job {
         id: JobId(4711),
         spec: Arc::new(spec()),
+        association: None,
         array: ArrayRole::Pending { indices: indices(), throttle: Some(2) },
         submitted: NOW,
         eligible: Some(later(1)),
@@ -643,6 +760,7 @@ pub fn config() -> ClusterConfig {
             operators: vec!["bob".to_owned()],
         },
         mail: MailConfig { program: Some("/usr/bin/mail".to_owned()), domain: Some("example.org".to_owned()) },
+        accounting: AccountingConfig::default(),
         licenses: BTreeMap::from([("matlab".to_owned(), 4)]),
     }
 }

@@ -192,7 +192,7 @@ pub(super) fn step_report(cx: &mut Cx, node: &NodeName, step: &StepRecord) -> Re
 
 pub(super) fn complete_allocation(cx: &mut Cx, caller: &Caller, id: JobId, exit: ExitStatus) -> Result<Reply, Reject> {
     let job = cx.job_now(id).ok_or(Reject::InvalidJobId)?;
-    may_touch(caller, &job)?;
+    may_touch(cx, caller, &job)?;
     if !matches!(job.spec.kind, JobKind::Allocation) {
         return Err(Reject::Unsupported {
             option: "completing an allocation".to_owned(),

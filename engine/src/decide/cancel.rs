@@ -96,7 +96,7 @@ pub(super) fn signal(
 /// An allocation's client gives up a job that may not have started.
 pub(super) fn withdraw(cx: &mut Cx, caller: &Caller, id: JobId) -> Result<(), Reject> {
     let job = cx.job_now(id).ok_or(Reject::InvalidJobId)?;
-    may_touch(caller, &job)?;
+    may_touch(cx, caller, &job)?;
     let records = find_records(cx, caller, &JobTarget::Job(id))?;
     for job in records {
         end_one(cx, caller, &job);

@@ -111,13 +111,14 @@ fn differences(old: &ClusterConfig, new: &ClusterConfig) -> Vec<String> {
         old.partitions.iter().map(|p| (p.name.clone(), p)),
         new.partitions.iter().map(|p| (p.name.clone(), p)),
     );
-    let sections: [(&str, bool); 7] = [
+    let sections: [(&str, bool); 8] = [
         ("cluster_name", old.cluster_name == new.cluster_name),
         ("scheduling", old.scheduling == new.scheduling),
         ("limits", old.limits == new.limits),
         ("timing", old.timing == new.timing),
         ("security", old.security == new.security),
         ("mail", old.mail == new.mail),
+        ("accounting", old.accounting == new.accounting),
         ("licenses", old.licenses == new.licenses),
     ];
     changes.extend(sections.into_iter().filter(|(_, same)| !same).map(|(name, _)| format!("{name} changed")));

@@ -4,6 +4,8 @@
 //! A decision often rests on its own first events (a job ends, so another becomes eligible). `Cx` keeps a scratch copy
 //! of the state, made only when needed (O(1), persistent maps), to which each event is applied as it is decided.
 
+mod accounting;
+mod admission;
 mod attempt;
 mod cancel;
 mod config;
@@ -64,6 +66,7 @@ pub fn decide(state: &State, now: Time, cmd: &Command) -> Result<Decision, Rejec
         Command::AttemptGone { node, job, attempt } => attempt::gone(cx_ref, node, *job, *attempt),
         Command::StepReport { node, step } => attempt::step_report(cx_ref, node, step),
         Command::ApplyPlan { starts } => plan::apply_plan(cx_ref, starts),
+        Command::Accounting { caller, request } => accounting::request(cx_ref, caller, request),
         Command::Configure { config } => config::configure(cx_ref, config),
         Command::Archived { jobs } => tick::archived(cx_ref, jobs),
         Command::Tick => tick::tick(cx_ref),
@@ -116,9 +119,13 @@ impl<'a> Cx<'a> {
     }
 }
 
-/// The owner, or who may act on everybody's jobs.
-pub(crate) fn may_touch(caller: &Caller, job: &Job) -> Result<(), Reject> {
+/// The owner, who may act on everybody's jobs, or a coordinator of the job's account.
+pub(crate) fn may_touch(state: &State, caller: &Caller, job: &Job) -> Result<(), Reject> {
     if caller.uid == job.spec.uid || caller.role >= Role::Operator {
+        return Ok(());
+    }
+    let account = job.association.and_then(|id| state.accounting.association(id)).map(|a| &a.account);
+    if account.is_some_and(|account| state.accounting.coordinates(&caller.user, account)) {
         return Ok(());
     }
     Err(Reject::AccessDenied { what: format!("job {} belongs to {}", job.id, job.spec.user) })

@@ -1,5 +1,6 @@
 //! Submission: is it allowed, can it ever run, and what does its record say at first.
 
+use super::admission::{self, Admission, Asked};
 use super::{Cx, settle};
 use crate::command::{Caller, Reply, Role};
 use crate::dependency;
@@ -9,11 +10,13 @@ use crate::index::latest_start;
 use crate::job::{ArrayRole, Hold, Job, Phase};
 use crate::reject::Reject;
 use crate::state::State;
+use sluice_model::accounting::AssocId;
 use sluice_model::config::ClusterConfig;
 use sluice_model::job::JobKind;
 use sluice_model::partition::PartitionState;
 use sluice_model::{JobId, JobSpec, PartitionSpec, Time, TimeLimit};
 use sluice_sched::Infeasible;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The first job's priority under priority/basic; each later one gets one less (slurm.conf, PriorityType).
@@ -47,11 +50,13 @@ pub(crate) fn new_job(state: &State, now: Time, caller: &Caller, spec: &JobSpec)
         return Err(Reject::InvalidValue { key: "--reservation".to_owned(), value: name.clone(), allowed });
     }
     let partitions = partitions_for(state, spec)?;
+    let names: Vec<String> = partitions.iter().map(|p| p.name.clone()).collect();
+    let (spec, association) = admitted(state, spec, &names)?;
+    let spec = &*spec;
     for p in &partitions {
         admits(p, caller, spec)?;
     }
     check_times(&config, &partitions, spec, now)?;
-    let names: Vec<String> = partitions.iter().map(|p| p.name.clone()).collect();
     can_ever_run(state, spec, &names)?;
 
     let id = JobId(state.last_job_id.checked_add(1).ok_or(Reject::TooManyJobs { limit: u32::MAX })?);
@@ -65,6 +70,7 @@ pub(crate) fn new_job(state: &State, now: Time, caller: &Caller, spec: &JobSpec)
     let mut job = Job {
         id,
         spec: Arc::new(spec.clone()),
+        association,
         array,
         submitted: now,
         eligible: None,
@@ -92,6 +98,31 @@ pub(crate) fn new_job(state: &State, now: Time, caller: &Caller, spec: &JobSpec)
     }
     job.eligible = settle::may_start(&job, now).then_some(now);
     Ok(job)
+}
+
+/// The specification with account, QOS and wckey as the job gets them, and what it is charged to.
+fn admitted<'a>(
+    state: &State,
+    spec: &'a JobSpec,
+    partitions: &[String],
+) -> Result<(Cow<'a, JobSpec>, Option<AssocId>), Reject> {
+    let asked = Asked {
+        user: &spec.user,
+        account: spec.account.as_deref(),
+        qos: spec.qos.as_deref(),
+        wckey: spec.wckey.as_deref(),
+        partitions,
+    };
+    let admission = admission::admit(state, &asked)?;
+    let jobs = spec.array.as_ref().map_or(1, |a| a.indices.len());
+    admission::check_submit(state, &admission, &spec.user, jobs)?;
+    let Admission { association, account, qos, wckey } = admission;
+    let mut spec = Cow::Borrowed(spec);
+    if (&spec.account, &spec.qos, &spec.wckey) != (&account, &qos, &wckey) {
+        let spec = spec.to_mut();
+        (spec.account, spec.qos, spec.wckey) = (account, qos, wckey);
+    }
+    Ok((spec, association))
 }
 
 /// What a job without `--time` is given.

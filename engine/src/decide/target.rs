@@ -40,7 +40,7 @@ pub(super) fn find(cx: &Cx, caller: &Caller, target: &JobTarget) -> Result<Found
                 if meant == *indices || (matches!(record.phase, Phase::Ended { .. }) && !meant.is_empty()) {
                     found.whole.push(Arc::clone(record));
                 } else if !meant.is_empty() {
-                    may_touch(caller, record)?;
+                    may_touch(cx, caller, record)?;
                     found.part = Some((*id, meant));
                 }
             }
@@ -49,7 +49,7 @@ pub(super) fn find(cx: &Cx, caller: &Caller, target: &JobTarget) -> Result<Found
     if found.whole.is_empty() && found.part.is_none() {
         return Err(Reject::InvalidJobId);
     }
-    found.whole.iter().try_for_each(|j| may_touch(caller, j))?;
+    found.whole.iter().try_for_each(|j| may_touch(cx, caller, j))?;
     found.whole.sort_by_key(|j| j.id);
     Ok(found)
 }

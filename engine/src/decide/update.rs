@@ -1,5 +1,6 @@
 //! scontrol update job: who may change what, and when. All of a change is checked before any of it happens.
 
+use super::admission::{self, Admission, Asked};
 use super::submit::{admits, default_limit, niced};
 use super::target::find_records;
 use super::{Cx, settle};
@@ -9,6 +10,7 @@ use crate::effect::Effect;
 use crate::event::Event;
 use crate::job::{ArrayRole, Hold, Job, Phase};
 use crate::reject::Reject;
+use sluice_model::accounting::AssocId;
 use sluice_model::dependency::Dependency;
 use sluice_model::{JobId, JobSpec, TimeLimit};
 use std::collections::BTreeSet;
@@ -49,7 +51,8 @@ pub(super) fn update_job(
 
 /// Whether anything but what a running job can take is asked for; names the first such key.
 fn pending_only(c: &JobChange) -> Option<&'static str> {
-    let keys: [(&'static str, bool); 18] = [
+    let keys: [(&'static str, bool); 19] = [
+        ("Account", c.account.is_some()),
         ("Partition", c.partitions.is_some()),
         ("TimeMin", c.time_min.is_some()),
         ("StartTime", c.begin.is_some()),
@@ -125,6 +128,7 @@ fn changed(cx: &Cx, caller: &Caller, job: &Job, c: &JobChange) -> Result<Event, 
     if partitions.is_empty() {
         return Err(Reject::NoDefaultPartition);
     }
+    let association = readmit(cx, caller, job, c, &mut spec, &partitions)?;
     let time_limit = new_limit(cx, caller, job, c, &partitions)?;
     if c.time_limit.is_some() {
         spec.time_limit = Some(time_limit);
@@ -169,7 +173,43 @@ fn changed(cx: &Cx, caller: &Caller, job: &Job, c: &JobChange) -> Result<Event, 
         comment,
         admin_comment,
         throttle,
+        association,
     })
+}
+
+/// Account, QOS or partition changed: the job may be charged to something else, and must be admitted there.
+fn readmit(
+    cx: &Cx,
+    caller: &Caller,
+    job: &Job,
+    c: &JobChange,
+    spec: &mut JobSpec,
+    partitions: &[String],
+) -> Result<Option<AssocId>, Reject> {
+    if c.account.is_none() && c.qos.is_none() && c.wckey.is_none() && c.partitions.is_none() {
+        return Ok(job.association);
+    }
+    // What the job got by default it gets anew in another account.
+    let kept = if c.account.is_some() && c.qos.is_none() { None } else { spec.qos.as_deref() };
+    let asked = Asked {
+        user: &spec.user,
+        account: spec.account.as_deref(),
+        qos: kept,
+        wckey: spec.wckey.as_deref(),
+        partitions,
+    };
+    let admission = admission::admit(cx, &asked)?;
+    let moved = admission.association != job.association || admission.qos != job.spec.qos;
+    if moved && caller.role < Role::Operator {
+        let jobs = match &job.array {
+            ArrayRole::Pending { indices, .. } => indices.len(),
+            _ => 1,
+        };
+        admission::check_submit(cx, &admission, &spec.user, jobs)?;
+    }
+    let Admission { association, account, qos, wckey } = admission;
+    (spec.account, spec.qos, spec.wckey) = (account, qos, wckey);
+    Ok(association)
 }
 
 /// Fields that are simply replaced.

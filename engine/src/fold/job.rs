@@ -230,6 +230,7 @@ fn updated(job: &mut Job, event: &Event) {
         comment,
         admin_comment,
         throttle: new_throttle,
+        association,
         ..
     } = event
     else {
@@ -238,6 +239,7 @@ fn updated(job: &mut Job, event: &Event) {
     job.spec = Arc::clone(spec);
     job.time_limit = *time_limit;
     job.partitions.clone_from(partitions);
+    job.association = *association;
     job.not_before = *not_before;
     job.requeue = *requeue;
     job.comment.clone_from(comment);

@@ -1,5 +1,7 @@
 //! Scenarios: a cluster, what happens to it, what must follow.
 
+mod accounting;
+mod admission;
 mod arrays;
 mod conservation;
 mod control;

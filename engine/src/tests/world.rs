@@ -88,6 +88,7 @@ pub fn config() -> ClusterConfig {
         },
         security: SecurityConfig::default(),
         mail: MailConfig::default(),
+        accounting: sluice_model::config::AccountingConfig::default(),
         licenses: [("fluent".to_owned(), 2)].into(),
     }
 }

@@ -217,6 +217,8 @@ mod joining_over_the_wire {
     }
     absent! {
         ping: Empty -> v1::PingReply;
+        accounting: AccountingRequest -> v1::AccountingReport;
+        list_accounting: Empty -> v1::AccountingList;
         submit: SubmitRequest -> v1::SubmitReply;
         test_only: SubmitRequest -> v1::TestOnlyReply;
         watch_job: WatchJobRequest -> Self::WatchJobStream;

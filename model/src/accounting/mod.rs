@@ -10,12 +10,17 @@ mod counts;
 mod enforce;
 mod limits;
 mod qos;
+mod request;
 
 pub use association::{Account, AdminLevel, AssocId, Association, QosAccess, Shares, User};
 pub use counts::{TresChange, TresCounts, TresKind, format_counts, parse_change};
 pub use enforce::Enforce;
 pub use limits::{CountLimit, Limits, TresLimit};
 pub use qos::{Factor, PreemptMode, Qos, QosFlag};
+pub use request::{
+    AccountChange, AccountingReport, AccountingRequest, AssocChange, AssocFilter, AssocName, LimitsChange, ListEdit,
+    QosChange, UserChange,
+};
 
 /// The account above all others, and the user whom Slurm puts below it from the start.
 pub const ROOT: &str = "root";

@@ -1,6 +1,8 @@
 //! Every setting as a key and its TOML text: the one list behind the printer and the comparison.
 
-use super::{ClusterConfig, LimitsConfig, MailConfig, SchedulingConfig, SecurityConfig, TimingConfig};
+use super::{
+    AccountingConfig, ClusterConfig, LimitsConfig, MailConfig, SchedulingConfig, SecurityConfig, TimingConfig,
+};
 use crate::hostlist;
 use crate::node::NodeSpec;
 use crate::partition::PartitionSpec;
@@ -91,6 +93,8 @@ pub(super) fn sections(c: &ClusterConfig) -> Vec<(&'static str, Vec<Field>)> {
     } = &c.timing;
     let SecurityConfig { best_effort, administrators, operators } = &c.security;
     let MailConfig { program, domain } = &c.mail;
+    let AccountingConfig { enforce } = &c.accounting;
+    let enforce: Vec<String> = enforce.words().into_iter().map(str::to_owned).collect();
     vec![
         (
             "scheduling",
@@ -136,5 +140,6 @@ pub(super) fn sections(c: &ClusterConfig) -> Vec<(&'static str, Vec<Field>)> {
             ],
         ),
         ("mail", vec![("program", program.as_deref().map(quote)), ("domain", domain.as_deref().map(quote))]),
+        ("accounting", vec![("enforce", Some(list(&enforce)))]),
     ]
 }

@@ -38,6 +38,7 @@ pub struct ClusterConfig {
     pub timing: TimingConfig,
     pub security: SecurityConfig,
     pub mail: MailConfig,
+    pub accounting: AccountingConfig,
     /// Licences of the cluster: name → count.
     pub licenses: std::collections::BTreeMap<String, u32>,
 }
@@ -93,6 +94,13 @@ pub struct SecurityConfig {
     /// Users besides root and the controller's own user who may administer.
     pub administrators: Vec<String>,
     pub operators: Vec<String>,
+}
+
+/// Nothing is enforced by default.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct AccountingConfig {
+    /// AccountingStorageEnforce.
+    pub enforce: crate::accounting::Enforce,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -2,8 +2,11 @@
 
 use super::problem::ConfigProblem;
 use super::reader::{Problems, Section};
-use super::{ClusterConfig, LimitsConfig, MailConfig, SchedulingConfig, SecurityConfig, TimingConfig};
+use super::{
+    AccountingConfig, ClusterConfig, LimitsConfig, MailConfig, SchedulingConfig, SecurityConfig, TimingConfig,
+};
 use super::{priority, sections};
+use crate::accounting::Enforce;
 use crate::licenses::is_license_name;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -44,8 +47,8 @@ fn read(root: &Table, problems: &mut Problems<'_>) -> ClusterConfig {
         top.problem("cluster_name", "expected at most 40 letters, digits, - and _");
     }
     let tables = ["node", "partition"].map(|key| top.item(key));
-    let sections =
-        ["scheduling", "priority", "limits", "timing", "security", "mail", "licenses"].map(|key| (key, top.item(key)));
+    let sections = ["scheduling", "priority", "limits", "timing", "security", "mail", "licenses", "accounting"]
+        .map(|key| (key, top.item(key)));
     if tables[0].is_none() {
         top.problem("node", "is missing: a cluster needs at least one [[node]]");
     }
@@ -64,8 +67,9 @@ fn read(root: &Table, problems: &mut Problems<'_>) -> ClusterConfig {
         }
         item.as_table_like().map(|t| (t, item.span()))
     };
-    let found = ["scheduling", "priority", "limits", "timing", "security", "mail", "licenses"].map(&mut section);
-    let [a, p, b, c, d, e, f] = found;
+    let found =
+        ["scheduling", "priority", "limits", "timing", "security", "mail", "licenses", "accounting"].map(&mut section);
+    let [a, p, b, c, d, e, f, g] = found;
     ClusterConfig {
         cluster_name,
         nodes,
@@ -76,6 +80,7 @@ fn read(root: &Table, problems: &mut Problems<'_>) -> ClusterConfig {
         timing: c.map(|s| timing(open(s, "timing", problems))).unwrap_or_default(),
         security: d.map(|s| security(open(s, "security", problems))).unwrap_or_default(),
         mail: e.map(|s| mail(open(s, "mail", problems))).unwrap_or_default(),
+        accounting: g.map(|s| accounting(open(s, "accounting", problems))).unwrap_or_default(),
         licenses: f.map(|(t, _)| licenses(t, problems)).unwrap_or_default(),
     }
 }
@@ -173,6 +178,21 @@ fn mail(mut s: Section<'_, '_, '_>) -> MailConfig {
     if out.program.as_ref().is_some_and(|p| !p.starts_with('/')) {
         s.problem("program", "expected an absolute path");
     }
+    s.finish();
+    out
+}
+
+fn accounting(mut s: Section<'_, '_, '_>) -> AccountingConfig {
+    let words = s.words("enforce");
+    let enforce = Enforce::parse(words.iter().map(String::as_str));
+    let out = match enforce {
+        Ok(enforce) => AccountingConfig { enforce },
+        Err(bad) => {
+            let shown: String = bad.chars().take(60).collect();
+            s.problem("enforce", format!("'{shown}' is none of {}", Enforce::ALLOWED));
+            AccountingConfig::default()
+        }
+    };
     s.finish();
     out
 }

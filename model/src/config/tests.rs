@@ -285,6 +285,9 @@ fn configs() -> impl Strategy<Value = ClusterConfig> {
             c.timing.kill_wait_secs = 1 + u32::from(r[8]);
             c.security.administrators = words;
             c.mail.program = b[0].then(|| format!("/{text}"));
+            c.accounting.enforce.safe = b[1];
+            c.accounting.enforce.limits = b[1];
+            c.accounting.enforce.associations = b[1];
             c.mail.domain = Some(text);
             c
         })

@@ -5,6 +5,8 @@
 //! message from another host can't bring in a node name with a slash, a job with id 0 or a list of a billion items.
 //! It must not interpret: whether a request makes sense on this cluster is for the engine to say.
 
+mod accounting;
+mod accounting_request;
 mod alloc;
 mod dependency;
 mod error;
@@ -18,6 +20,8 @@ mod step;
 #[cfg(test)]
 mod tests;
 
+pub use accounting::assoc_id;
+pub use accounting_request::accounting_request_to_wire;
 pub use error::ConvertError;
 pub use request::{exclusive_from_wire, exclusive_to_wire};
 pub use scalar::{job_id, job_state, node_name, node_names, os_bytes, text, time, to_bytes};

@@ -109,6 +109,7 @@ pub fn config(rng: &mut Rng) -> ClusterConfig {
         },
         security: SecurityConfig::default(),
         mail: MailConfig::default(),
+        accounting: sluice_model::config::AccountingConfig::default(),
         licenses: [("fluent".to_owned(), 2)].into(),
     }
 }

@@ -2,7 +2,10 @@
 
 use super::node::{partition_from_disk, partition_to_disk, spec_from_disk, spec_to_disk};
 use super::{ConvertError, Result, required};
-use sluice_model::config::{ClusterConfig, LimitsConfig, MailConfig, SchedulingConfig, SecurityConfig, TimingConfig};
+use sluice_model::accounting::Enforce;
+use sluice_model::config::{
+    AccountingConfig, ClusterConfig, LimitsConfig, MailConfig, SchedulingConfig, SecurityConfig, TimingConfig,
+};
 use sluice_model::config::{PriorityConfig, PriorityFlags, PriorityKind, UsageReset};
 use sluice_model::tres_weights::TresWeights;
 use sluice_proto::v1;
@@ -19,6 +22,7 @@ pub fn config_to_disk(config: &ClusterConfig) -> v1::DiskConfig {
         timing,
         security,
         mail,
+        accounting,
         licenses,
     } = config;
     v1::DiskConfig {
@@ -31,6 +35,7 @@ pub fn config_to_disk(config: &ClusterConfig) -> v1::DiskConfig {
         timing: Some(timing_to_disk(timing)),
         security: Some(security_to_disk(security)),
         mail: Some(mail_to_disk(mail)),
+        accounting: (*accounting != AccountingConfig::default()).then(|| accounting_to_disk(accounting)),
         licenses: licenses.iter().map(|(name, count)| (name.clone(), *count)).collect(),
     }
 }
@@ -77,6 +82,8 @@ pub fn config_from_disk(config: v1::DiskConfig) -> Result<ClusterConfig> {
             operators: security.operators,
         },
         mail: MailConfig { program: mail.program, domain: mail.domain },
+        // Before this section existed nothing was enforced.
+        accounting: config.accounting.map(accounting_from_disk).transpose()?.unwrap_or_default(),
         licenses: config.licenses.into_iter().collect(),
     })
 }
@@ -130,6 +137,17 @@ fn timing_to_disk(timing: &TimingConfig) -> Timing {
 fn security_to_disk(security: &SecurityConfig) -> Security {
     let SecurityConfig { best_effort, administrators, operators } = security;
     Security { best_effort: *best_effort, administrators: administrators.clone(), operators: operators.clone() }
+}
+
+fn accounting_to_disk(accounting: &AccountingConfig) -> v1::disk_config::Accounting {
+    let AccountingConfig { enforce } = accounting;
+    v1::disk_config::Accounting { enforce: enforce.words().into_iter().map(str::to_owned).collect() }
+}
+
+fn accounting_from_disk(accounting: v1::disk_config::Accounting) -> Result<AccountingConfig> {
+    let words = accounting.enforce.iter().map(String::as_str);
+    let unknown = |word: &str| ConvertError::new("accounting.enforce", format!("{word:?} is of a newer release"));
+    Ok(AccountingConfig { enforce: Enforce::parse(words).map_err(unknown)? })
 }
 
 fn mail_to_disk(mail: &MailConfig) -> Mail {

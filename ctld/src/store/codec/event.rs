@@ -15,7 +15,7 @@ use prost::Message;
 use prost::bytes::Bytes;
 use sluice_engine::Event;
 use sluice_model::{NodeName, OsBytes, Time};
-use sluice_proto::convert::{job_id, to_bytes};
+use sluice_proto::convert::{assoc_id, job_id, to_bytes};
 use sluice_proto::v1;
 use std::sync::Arc;
 use v1::disk_event as d;
@@ -123,6 +123,7 @@ fn event_to_disk(event: &Event) -> v1::DiskEvent {
             comment,
             admin_comment,
             throttle,
+            association,
         } => Kind::JobUpdated(d::JobUpdated {
             job: job.0,
             spec: Some((&**spec).into()),
@@ -133,6 +134,7 @@ fn event_to_disk(event: &Event) -> v1::DiskEvent {
             comment: comment.as_ref().map(to_bytes),
             admin_comment: admin_comment.clone(),
             throttle: *throttle,
+            association: association.map(|a| a.0),
         }),
         Event::StepChanged { step } => Kind::StepChanged(d::StepChanged { step: Some((&**step).into()) }),
         Event::ArchiveOrdered { at } => Kind::ArchiveOrdered(d::ArchiveOrdered { at: at.0 }),
@@ -162,6 +164,14 @@ fn event_to_disk(event: &Event) -> v1::DiskEvent {
             name: name.clone(),
             change: Some(partition_change_to_disk(change)),
         }),
+        Event::AccountSet { account } => Kind::AccountSet((&**account).into()),
+        Event::AccountRemoved { name } => Kind::AccountRemoved(d::Removed { name: name.clone() }),
+        Event::UserSet { user } => Kind::UserSet((&**user).into()),
+        Event::UserRemoved { name } => Kind::UserRemoved(d::Removed { name: name.clone() }),
+        Event::AssociationSet { association } => Kind::AssociationSet((&**association).into()),
+        Event::AssociationRemoved { id } => Kind::AssociationRemoved(id.0),
+        Event::QosSet { qos } => Kind::QosSet((&**qos).into()),
+        Event::QosRemoved { name } => Kind::QosRemoved(d::Removed { name: name.clone() }),
     };
     v1::DiskEvent { kind: Some(kind) }
 }
@@ -249,6 +259,7 @@ fn event_from_disk(event: v1::DiskEvent) -> Result<Event> {
             comment: e.comment.map(OsBytes::new),
             admin_comment: e.admin_comment,
             throttle: e.throttle,
+            association: e.association.map(assoc_id).transpose()?,
         },
         Kind::StepChanged(e) => Event::StepChanged { step: Arc::new(convert(e.step, "step")?) },
         Kind::ArchiveOrdered(e) => Event::ArchiveOrdered { at: Time(e.at) },
@@ -278,5 +289,13 @@ fn event_from_disk(event: v1::DiskEvent) -> Result<Event> {
             name: e.name,
             change: Box::new(partition_change_from_disk(required(e.change, "change")?)?),
         },
+        Kind::AccountSet(e) => Event::AccountSet { account: Box::new(e.try_into()?) },
+        Kind::AccountRemoved(e) => Event::AccountRemoved { name: e.name },
+        Kind::UserSet(e) => Event::UserSet { user: Box::new(e.try_into()?) },
+        Kind::UserRemoved(e) => Event::UserRemoved { name: e.name },
+        Kind::AssociationSet(e) => Event::AssociationSet { association: Box::new(e.try_into()?) },
+        Kind::AssociationRemoved(id) => Event::AssociationRemoved { id: assoc_id(id)? },
+        Kind::QosSet(e) => Event::QosSet { qos: Box::new(e.try_into()?) },
+        Kind::QosRemoved(e) => Event::QosRemoved { name: e.name },
     })
 }

@@ -7,7 +7,7 @@ use super::{
 use sluice_engine::job::{AfterEnd, ArrayRole, Hold, Job, Outcome, PastRun, Phase, Run};
 use sluice_model::step::StepRecord;
 use sluice_model::{JobId, JobSpec, OsBytes, Reason, StepId, Time};
-use sluice_proto::convert::{job_id, job_state, to_bytes};
+use sluice_proto::convert::{assoc_id, job_id, job_state, to_bytes};
 use sluice_proto::v1;
 use std::sync::Arc;
 use v1::disk_job::{Array as DiskArray, Phase as DiskPhase};
@@ -17,6 +17,7 @@ pub fn job_to_disk(job: &Job, spec: u32) -> v1::DiskJob {
     let Job {
         id,
         spec: _,
+        association,
         array,
         submitted,
         eligible,
@@ -61,6 +62,7 @@ pub fn job_to_disk(job: &Job, spec: u32) -> v1::DiskJob {
         phase: Some(phase_to_disk(phase)),
         steps: steps_to_disk(steps),
         past_runs: past_runs.iter().map(|run| past_run_to_disk(run)).collect(),
+        association: association.map(|a| a.0),
     }
 }
 
@@ -69,6 +71,7 @@ pub fn job_from_disk(job: v1::DiskJob, spec: Arc<JobSpec>) -> Result<Job> {
     Ok(Job {
         id: job_id(job.id, "id")?,
         spec,
+        association: job.association.map(assoc_id).transpose()?,
         array: array_from_disk(job.array)?,
         submitted: Time(job.submitted),
         eligible: job.eligible.map(Time),
