@@ -6,42 +6,33 @@
 //! (Lifka 1995; `reservations` at the number of jobs gives conservative backfill, Mu'alem and Feitelson 2001). Without
 //! `policy.backfill`, nobody passes a blocked job on the nodes of its partition.
 //!
-//! Free resources only shrink during a pass. So a request that did not fit will not fit for a later job of the same
-//! shape and no shorter limit, and a hundred thousand such jobs cost a look-up each.
+//! The queue is walked class by class, each at the place of its first job that has not been looked at. Free resources only
+//! shrink during a pass. So a class of which nothing fits now is done with once its partition has its planned starts, and
+//! in one that fails for a window only shorter jobs are looked at. Classes known to be full from earlier passes are seen
+//! only as far as planned starts go to them.
 //!
-//! `fit` looks for a place from now on, `reserve` for the first moment later.
+//! `attempt` starts a job or plans it, `fit` looks for a place from now on, `reserve` for the first moment later, `outcome`
+//! tells what became of all.
 
+mod attempt;
 mod fit;
 pub(crate) mod limits;
+mod outcome;
 mod reserve;
 
-use crate::concrete::Concrete;
-use crate::demand::Demand;
-use crate::feasibility::{Limits, check_time};
-use crate::input::{BackfillOrder, Input, PendingJob};
-use crate::order::{self, Entry};
+use crate::classes::{Classes, SizeKey, Standing};
+use crate::cluster::Cluster;
+use crate::input::BackfillOrder;
+use crate::jobs::Jobs;
+use crate::order::Key;
 use crate::placement::Share;
-use crate::plan::{Plan, PlannedReservation, Start};
-use crate::reasons::Reasons;
-use crate::shape::{Purpose, Shape, Verdict};
-use crate::timeline::{NEVER, Timeline};
+use crate::plan::Plan;
+use crate::scheduler::Scheduler;
+use crate::timeline::Timeline;
 use reserve::Planned;
-use sluice_model::partition::PartitionState;
-use sluice_model::{Allocation, Reason, Time, TimeLimit};
-use std::collections::BTreeMap;
-use std::hash::{Hash, Hasher};
-
-/// A shape and what this pass has learnt about it.
-struct Known<'a> {
-    shape: Shape,
-    /// One of the jobs that have it.
-    example: &'a PendingJob,
-    /// It does not fit for a window that ends then or later, and why.
-    failed: Option<(i64, Reason)>,
-    /// Where one like it went: as long as it fits there, that is the best place (nothing becomes freer, and it is the
-    /// fullest that suffices).
-    sticky: Option<u32>,
-}
+use sluice_model::{JobId, Reason};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 /// Shares of a job and what they take: one row a node.
 struct Placed {
@@ -49,395 +40,309 @@ struct Placed {
     rows: Vec<Vec<i64>>,
 }
 
-#[derive(Clone, Copy)]
-enum Awaited {
-    No,
-    By(u32),
-    BySeveral,
+/// What is due at a place in the queue.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Due {
+    /// The next job of a class.
+    Class(u32),
+    /// The next full class of a partition.
+    Full(u32),
+    /// One job of a class, which must be looked at whatever is known of its class.
+    Job(u32),
 }
 
 pub(crate) struct Pass<'a> {
-    input: &'a Input,
-    /// The pending jobs, then the guest if it is none of them.
-    jobs: Vec<&'a PendingJob>,
+    cluster: &'a Cluster,
+    timeline: &'a mut Timeline,
+    classes: &'a mut Classes,
+    jobs: &'a Jobs,
+    apart: &'a BTreeSet<JobId>,
     /// A job that gets a planned start whatever the policy's number and budget.
-    guest: Option<&'a PendingJob>,
-    timeline: Timeline,
-    concrete: Concrete<'a>,
-    known: Vec<Known<'a>>,
-    by_hash: BTreeMap<u64, Vec<usize>>,
+    guest: Option<JobId>,
+    due: BinaryHeap<Reverse<(Key, Due)>>,
+    /// The same by size, for jobs that may pass.
+    due_by_size: BinaryHeap<Reverse<(SizeKey, u32)>>,
+    /// Classes whose jobs are taken by size.
+    deferred: Vec<u32>,
+    by_size: bool,
     /// By partition: the first job of it that waits for resources.
-    blocked: Vec<Option<u32>>,
+    blocked: Vec<Option<JobId>>,
     /// By partition: planned starts given to it.
     planned_in: Vec<u32>,
     /// Planned starts of jobs that wait for licences.
     planned_for_licenses: u32,
-    /// By node: the job that waits for resources in a partition with this node. To take it is to pass that job.
-    awaited: Vec<Awaited>,
-    planned: BTreeMap<u32, Planned>,
-    planned_order: Vec<u32>,
-    /// By position: wholly started.
-    started: Vec<bool>,
-    /// By position: tasks of arrays started so far.
-    tasks_started: BTreeMap<u32, usize>,
+    planned: BTreeMap<JobId, Planned>,
+    /// In the order in which they were first planned, and the same as a set.
+    planned_order: Vec<JobId>,
+    ordered: BTreeSet<JobId>,
+    /// Wholly.
+    started: BTreeSet<JobId>,
+    /// Tasks of arrays started so far.
+    tasks_started: BTreeMap<JobId, usize>,
+    /// Why it waits: of jobs that were looked at, by their place in the queue.
+    seen: BTreeMap<(JobId, u32), Reason>,
+    /// Starts of this pass in the time line.
+    runs: Vec<u32>,
+    /// Classes that were found to be full.
+    filled: Vec<u32>,
+    /// Classes in which jobs wait for licences.
+    unlicensed: BTreeSet<u32>,
+    /// Classes all of whose jobs are held back by a limit.
+    held: BTreeSet<u32>,
     /// None when no association and no QOS is limited.
     limited: Option<limits::Limited>,
-    reasons: Reasons,
+    tried: u32,
     plan: Plan,
 }
 
 /// What a pass leaves behind.
 pub(crate) struct Done {
     pub plan: Plan,
-    /// Planned start of the guest, also when it lies beyond all limits (then none is in the plan).
+    /// CPUs planned for the guest.
     pub guest_cpus: u32,
 }
 
 impl<'a> Pass<'a> {
-    pub fn new(input: &'a Input, guest: Option<&'a PendingJob>) -> Self {
-        let timeline = Timeline::new(input);
-        let mut jobs: Vec<&PendingJob> = input.pending.iter().collect();
-        // A guest that is in the queue is taken as it stands there.
-        jobs.extend(guest.filter(|g| input.pending.iter().all(|p| p.job != g.job)));
-        let count = jobs.len();
+    pub fn new(scheduler: &'a mut Scheduler, generation: u64, guest: Option<JobId>) -> Self {
+        let (cluster, timeline) = (&scheduler.cluster, &scheduler.timeline);
+        let partitions = cluster.partitions.len();
+        let rules = cluster.limits.as_ref();
+        let limited = limits::Limited::new(rules, &cluster.partitions, timeline.running(), timeline.now);
         Pass {
-            input,
-            jobs,
+            cluster: &scheduler.cluster,
+            timeline: &mut scheduler.timeline,
+            classes: &mut scheduler.classes,
+            jobs: &scheduler.jobs,
+            apart: &scheduler.apart,
             guest,
-            timeline,
-            concrete: Concrete::new(input),
-            known: Vec::new(),
-            by_hash: BTreeMap::new(),
-            blocked: vec![None; input.partitions.len()],
-            planned_in: vec![0; input.partitions.len()],
+            due: BinaryHeap::new(),
+            due_by_size: BinaryHeap::new(),
+            deferred: Vec::new(),
+            by_size: false,
+            blocked: vec![None; partitions],
+            planned_in: vec![0; partitions],
             planned_for_licenses: 0,
-            awaited: vec![Awaited::No; input.nodes.len()],
             planned: BTreeMap::new(),
             planned_order: Vec::new(),
-            started: vec![false; count],
+            ordered: BTreeSet::new(),
+            started: BTreeSet::new(),
             tasks_started: BTreeMap::new(),
-            limited: limits::Limited::new(input),
-            reasons: Reasons::new(count),
-            plan: Plan { generation: input.generation, ..Plan::default() },
+            seen: BTreeMap::new(),
+            runs: Vec::new(),
+            filled: Vec::new(),
+            unlicensed: BTreeSet::new(),
+            held: BTreeSet::new(),
+            limited,
+            tried: 0,
+            plan: Plan { generation, ..Plan::default() },
         }
     }
 
     pub fn run(mut self) -> Done {
-        let input = self.input;
-        let queue = order::queue(input, &self.jobs);
-        self.judge_closed_partitions();
-        let mut tried = 0;
-        let mut guests = Vec::new();
-        let reorder = input.policy.backfill && input.policy.backfill_order != BackfillOrder::Queue;
-        let mut candidates = Vec::new();
-        for (at, entry) in queue.iter().enumerate() {
-            if reorder && self.all_planned(entry.partition) {
-                candidates.push(*entry);
-            } else if !self.look(entry, &mut tried) {
-                candidates.clear();
-                self.leave(&queue[at..], &mut guests);
-                break;
-            }
+        self.line_up();
+        let within = self.walk();
+        if within {
+            self.walk_by_size();
         }
-        candidates.sort_by_cached_key(|e| (e.tier(), self.size(e)));
-        for (at, entry) in candidates.iter().enumerate() {
-            if !self.look(entry, &mut tried) {
-                self.leave(&candidates[at..], &mut guests);
-                break;
-            }
-        }
-        for entry in &guests {
-            if !self.started[entry.job as usize] && self.consider(entry).is_ok() {
-                break;
-            }
-        }
+        self.see_guest();
         self.finish()
     }
 
-    /// Considers one job. False when the pass has done as much as it may.
-    fn look(&mut self, entry: &Entry, tried: &mut u32) -> bool {
-        if self.started[entry.job as usize] {
-            return true;
+    fn line_up(&mut self) {
+        let classes = &*self.classes;
+        let first = |c: &u32| classes.get(*c).queue.first().map(|key| Reverse((key, Due::Class(*c))));
+        let mut due: Vec<_> = classes.open.iter().filter_map(first).collect();
+        for (p, full) in classes.full.iter().enumerate() {
+            due.extend(full.first().map(|(key, _)| Reverse((*key, Due::Full(p as u32)))));
         }
-        let policy = &self.input.policy;
-        if *tried >= policy.queue_depth || self.plan.work >= policy.work_budget {
-            return false;
+        self.due = BinaryHeap::from(due);
+    }
+
+    /// False when the pass has done as much as it may.
+    fn walk(&mut self) -> bool {
+        while let Some(Reverse((key, due))) = self.due.pop() {
+            let within = match due {
+                Due::Class(class) => self.visit(class, key),
+                Due::Full(p) => self.visit_full(p, key),
+                Due::Job(class) => self.visit_job(class, key),
+            };
+            if !within {
+                return false;
+            }
         }
-        let before = self.plan.work;
-        if let Err(reason) = self.consider(entry) {
-            self.reasons.add(entry.job, reason);
-        }
-        *tried += u32::from(self.plan.work > before);
         true
     }
 
-    /// Nobody looks at these: they wait for their turn.
-    fn leave(&mut self, entries: &[Entry], guests: &mut Vec<Entry>) {
-        entries.iter().for_each(|e| self.reasons.add(e.job, Reason::Priority));
-        guests.extend(entries.iter().filter(|e| self.is_guest(e.job)));
+    /// No more may be done.
+    fn is_spent(&self) -> bool {
+        let policy = &self.cluster.policy;
+        self.tried >= policy.queue_depth || self.plan.work >= policy.work_budget
+    }
+
+    /// Looks at one job, unless that has been done. False when no more may be done.
+    fn visit_job(&mut self, class: u32, key: Key) -> bool {
+        if self.started.contains(&key.job()) || self.seen.contains_key(&(key.job(), key.slot())) {
+            return true;
+        }
+        let within = !self.is_spent();
+        if within {
+            self.look(class, key);
+        }
+        within
+    }
+
+    fn visit_full(&mut self, partition: u32, key: Key) -> bool {
+        if self.settled(partition) {
+            return true;
+        }
+        let full = &self.classes.full[partition as usize];
+        let mut from = full.range((key, 0)..);
+        let class = from.next().map(|f| f.1);
+        if let Some((next, _)) = from.next() {
+            self.due.push(Reverse((*next, Due::Full(partition))));
+        }
+        class.is_none_or(|class| self.visit(class, key))
+    }
+
+    /// Looks at the job of a class at this place, and lines up the one after it.
+    fn visit(&mut self, class: u32, key: Key) -> bool {
+        self.classes.run(class);
+        let of = self.classes.get(class);
+        let partition = of.shape.partition;
+        if self.settled(partition) {
+            // Those that want licences may have another reason to wait, which is told.
+            if of.shape.licenses.is_none() && (of.is_full() || !self.cluster.policy.backfill) {
+                return true;
+            }
+            if self.cluster.policy.backfill && self.cluster.policy.backfill_order != BackfillOrder::Queue {
+                self.classes.run(class).deferred = Some(key);
+                self.deferred.push(class);
+                return true;
+            }
+        }
+        if !self.visit_job(class, key) {
+            return false;
+        }
+        if let Some(bound) = self.bound(class)
+            && let Some(next) = self.classes.get(class).queue.next(key, false, bound)
+        {
+            self.due.push(Reverse((next, Due::Class(class))));
+        }
+        true
+    }
+
+    /// Which jobs of a class are worth a look: None for none, else those shorter than the bound, if any.
+    #[allow(clippy::option_option)]
+    fn bound(&mut self, class: u32) -> Option<Option<i64>> {
+        let now = self.timeline.now;
+        let quota = self.cluster.policy.reservations;
+        let failed = self.classes.run(class).failed;
+        let of = self.classes.get(class);
+        if of.run.limited.is_some() {
+            return None;
+        }
+        let all_planned = match failed {
+            Some((_, Reason::Licenses)) => !self.cluster.policy.backfill || self.planned_for_licenses >= quota,
+            _ => self.settled(of.shape.partition),
+        };
+        match failed {
+            _ if !all_planned => Some(None),
+            Some((bound, _)) if bound <= now => None,
+            Some((bound, _)) => Some(Some(bound.saturating_sub(now))),
+            None if of.is_full() => None,
+            None => Some(None),
+        }
+    }
+
+    /// The same for jobs that may pass, the smallest first.
+    fn walk_by_size(&mut self) {
+        for class in std::mem::take(&mut self.deferred) {
+            self.line_up_by_size(class, None);
+        }
+        self.by_size = true;
+        while let Some(Reverse((size, class))) = self.due_by_size.pop() {
+            let key = size.2;
+            let from = self.classes.run(class).deferred.unwrap_or_default();
+            if key >= from && !self.visit_job(class, key) {
+                return;
+            }
+            self.line_up_by_size(class, Some(size));
+            // What became due by a planned start in another partition.
+            if !self.walk() {
+                return;
+            }
+        }
+    }
+
+    fn line_up_by_size(&mut self, class: u32, after: Option<SizeKey>) {
+        let Some(bound) = self.bound(class) else { return };
+        let queue = &self.classes.get(class).by_size;
+        let from = after.unwrap_or_default();
+        if let Some(next) = queue.next(from, after.is_none(), bound) {
+            self.due_by_size.push(Reverse((next, class)));
+        }
+    }
+
+    /// The guest, wherever the pass stopped.
+    fn see_guest(&mut self) {
+        let Some(guest) = self.guest else { return };
+        let jobs = self.jobs;
+        for entry in jobs.get(&guest).map_or(&[][..], |p| p.entries()) {
+            let seen = self.seen.contains_key(&(guest, entry.key.slot()));
+            if !seen && !self.started.contains(&guest) {
+                self.look(entry.class, entry.key);
+            }
+        }
+    }
+
+    /// Considers one job.
+    fn look(&mut self, class: u32, key: Key) {
+        let job = key.job();
+        let before = self.plan.work;
+        self.classes.run(class);
+        if let Err(reason) = self.consider(class, key) {
+            let special = self.jobs.get(&job).is_some_and(|j| j.special().is_some());
+            // A planned start without backfill is for nobody: all others wait for their turn.
+            if special || reason != Reason::Priority || self.guest == Some(job) {
+                self.seen.insert((job, key.slot()), reason);
+            }
+        }
+        self.tried += u32::from(self.plan.work > before);
     }
 
     /// Its jobs that wait have all the planned starts that they get.
-    fn all_planned(&self, partition: u32) -> bool {
+    fn settled(&self, partition: u32) -> bool {
         let p = partition as usize;
-        self.blocked[p].is_some() && self.planned_in[p] >= self.input.policy.reservations
+        let policy = &self.cluster.policy;
+        self.blocked[p].is_some() && (!policy.backfill || self.planned_in[p] >= policy.reservations)
     }
 
-    /// What `Policy::backfill_order` goes by.
-    fn size(&self, entry: &Entry) -> i64 {
-        let job = self.jobs[entry.job as usize];
-        let view = &self.input.partitions[entry.partition as usize];
-        let limit = check_time(job.time_limit, job.time_min, view).map_or(TimeLimit::Unlimited, |l| l.want);
-        let duration = job.planned_ms(limit).unwrap_or(i64::MAX);
-        match self.input.policy.backfill_order {
-            BackfillOrder::Queue => 0,
-            BackfillOrder::Shortest => duration,
-            BackfillOrder::SmallestArea => {
-                let demand = Demand::new(job.resources(), view, &self.input.policy, job.exclusive);
-                duration.saturating_mul(demand.expected_cpus(view, &self.input.nodes))
+    /// Some other job waits for resources in a partition with this node. To take it is to pass that job.
+    fn is_awaited(&self, node: u32, job: JobId) -> bool {
+        let blocked = |p: &u32| self.blocked[*p as usize].is_some_and(|other| other != job);
+        self.cluster.partitions_of(node).iter().any(blocked)
+    }
+
+    /// Something that was in the way is gone: what did not fit because of it may fit now, and who was passed over as one of
+    /// many may be the first.
+    fn look_again(&mut self, after: Key) {
+        self.due.retain(|due| matches!(due.0.1, Due::Job(_)));
+        for class in 0..self.classes.all.len() as u32 {
+            if !matches!(self.classes.get(class).standing, Standing::Open | Standing::Full(_)) {
+                continue;
+            }
+            let run = self.classes.run(class);
+            run.failed = None;
+            if self.by_size {
+                continue;
+            }
+            run.deferred = None;
+            if let Some(next) = self.classes.get(class).queue.next(after, false, None) {
+                self.due.push(Reverse((next, Due::Class(class))));
             }
         }
-    }
-
-    fn is_guest(&self, job: u32) -> bool {
-        self.guest.is_some_and(|g| g.job == self.jobs[job as usize].job)
-    }
-
-    /// Jobs none of whose partitions starts jobs are not in the queue.
-    fn judge_closed_partitions(&mut self) {
-        for (at, job) in self.input.pending.iter().enumerate() {
-            for p in &job.partitions {
-                match self.input.partitions.get(*p as usize).map(|p| p.state) {
-                    Some(PartitionState::Down) => self.reasons.add(at as u32, Reason::PartitionDown),
-                    Some(PartitionState::Inactive) => self.reasons.add(at as u32, Reason::PartitionInactive),
-                    _ => {}
-                }
-            }
+        if !self.by_size {
+            self.deferred.clear();
         }
-    }
-
-    /// Starts what can be started of this job here. The error is why (the rest of) it waits.
-    fn consider(&mut self, entry: &Entry) -> Result<(), Reason> {
-        let job = self.jobs[entry.job as usize];
-        let view = &self.input.partitions[entry.partition as usize];
-        let limits = check_time(job.time_limit, job.time_min, view).map_err(|e| e.reason())?;
-        let limits = self.before_deadline(job, limits)?;
-        let known = self.known_shape(job, entry.partition);
-        match &self.known[known].shape.verdict {
-            Verdict::Possible => {}
-            Verdict::NodesMissing(reason) => return Err(*reason),
-            Verdict::Never(never) => return Err(never.reason()),
-        }
-        if job.indices.is_empty() {
-            return self.attempt(entry, known, limits, None).inspect(|()| self.all_started(entry.job));
-        }
-        // The engine lists the next few tasks; one that is planned is always the next.
-        let done = self.tasks_started.get(&entry.job).copied().unwrap_or(0);
-        for (at, index) in job.indices.iter().enumerate().skip(done) {
-            self.attempt(entry, known, limits, Some(*index))?;
-            self.tasks_started.insert(entry.job, at + 1);
-        }
-        self.all_started(entry.job);
-        Ok(())
-    }
-
-    fn all_started(&mut self, job: u32) {
-        self.started[job as usize] = true;
-        self.reasons.clear(job);
-        // It was blocked in one partition and started in another.
-        if self.blocked.contains(&Some(job)) {
-            for blocker in &mut self.blocked {
-                *blocker = blocker.filter(|b| *b != job);
-            }
-            self.await_nodes();
-        }
-    }
-
-    fn await_nodes(&mut self) {
-        self.awaited.fill(Awaited::No);
-        for (partition, job) in self.input.partitions.iter().zip(&self.blocked) {
-            let Some(job) = job else { continue };
-            for node in &partition.nodes {
-                if let Some(awaited) = self.awaited.get_mut(*node as usize) {
-                    *awaited = match awaited {
-                        Awaited::No => Awaited::By(*job),
-                        Awaited::By(other) if other == job => Awaited::By(*job),
-                        _ => Awaited::BySeveral,
-                    };
-                }
-            }
-        }
-    }
-
-    /// Some other job waits for it.
-    fn is_awaited(&self, node: u32, job: u32) -> bool {
-        match self.awaited[node as usize] {
-            Awaited::No => false,
-            Awaited::By(other) => other != job,
-            Awaited::BySeveral => true,
-        }
-    }
-
-    /// A job that can't end before its deadline is not started.
-    fn before_deadline(&self, job: &PendingJob, limits: Limits) -> Result<Limits, Reason> {
-        let Some(deadline) = job.deadline else { return Ok(limits) };
-        let minutes = u32::try_from((deadline.0 - self.timeline.now).div_euclid(60_000)).unwrap_or(0);
-        let left = TimeLimit::Minutes(minutes);
-        if limits.least > left {
-            return Err(Reason::DeadLine);
-        }
-        Ok(Limits { want: limits.want.min(left), least: limits.least })
-    }
-
-    fn known_shape(&mut self, job: &'a PendingJob, partition: u32) -> usize {
-        let mut hasher = Mix::default();
-        (&job.request.request, &job.request.licenses, job.exclusive, partition).hash(&mut hasher);
-        let same = |k: &Known<'_>| {
-            k.shape.partition == partition
-                && k.example.exclusive == job.exclusive
-                && (std::sync::Arc::ptr_eq(&k.example.request, &job.request)
-                    || (k.example.request.request == job.request.request
-                        && k.example.request.licenses == job.request.licenses))
-        };
-        let alike = self.by_hash.entry(hasher.finish()).or_default();
-        if let Some(at) = alike.iter().find(|at| same(&self.known[**at])) {
-            return *at;
-        }
-        let spec = &*job.request;
-        let mut shape =
-            Shape::new(self.input.cluster(), &spec.request, &spec.licenses, job.exclusive, partition, Purpose::Place);
-        shape.bind(&self.timeline, &spec.licenses);
-        alike.push(self.known.len());
-        self.known.push(Known { shape, example: job, failed: None, sticky: None });
-        self.known.len() - 1
-    }
-
-    /// One job or one task of an array.
-    fn attempt(&mut self, entry: &Entry, known: usize, limits: Limits, index: Option<u32>) -> Result<(), Reason> {
-        let job = self.jobs[entry.job as usize];
-        let limits = self.limits_before(job, entry.partition, known, limits)?;
-        // Its own planned start, in another partition or as the array's next task, must not be in its way.
-        let own = self.unplan(entry.job);
-        if own.is_some() || self.blocked.contains(&Some(entry.job)) {
-            self.known[known].failed = None;
-        }
-        let cause = match self.fit(entry.job, known, limits) {
-            Ok((placed, limit)) => match self.start(entry, known, placed, limit, index) {
-                Ok(()) => {
-                    if own.is_some() {
-                        // What did not fit because of it may fit now.
-                        self.known.iter_mut().for_each(|k| k.failed = None);
-                    }
-                    return Ok(());
-                }
-                Err(reason) => reason,
-            },
-            Err(reason) => reason,
-        };
-        let p = entry.partition as usize;
-        let first = self.blocked[p].is_none_or(|job| job == entry.job);
-        if cause == Reason::Resources && self.blocked[p].is_none() {
-            self.blocked[p] = Some(entry.job);
-            self.await_nodes();
-        }
-        if self.input.policy.backfill && !self.plans_nothing(job, cause) {
-            self.plan_start(entry, known, limits, cause, own);
-        }
-        Err(if cause == Reason::Resources && !first { Reason::Priority } else { cause })
-    }
-
-    fn start(
-        &mut self,
-        entry: &Entry,
-        known: usize,
-        placed: Placed,
-        limit: TimeLimit,
-        index: Option<u32>,
-    ) -> Result<(), Reason> {
-        let job = self.jobs[entry.job as usize];
-        let mut nodes = Vec::with_capacity(placed.shares.len());
-        for (share, row) in placed.shares.iter().zip(&placed.rows) {
-            let holders = &self.timeline.holders[share.node as usize];
-            nodes.push(self.concrete.pick(share.node as usize, share.tasks, row, holders).ok_or(Reason::Resources)?);
-        }
-        self.limits_at(job, entry.partition, &nodes, limit)?;
-        let passes = placed.shares.iter().any(|s| self.is_awaited(s.node, entry.job));
-        let end = self.until(entry.job, limit);
-        for (share, row) in placed.shares.iter().zip(&placed.rows) {
-            self.timeline.hold(share.node as usize, end, row);
-        }
-        if let Some(row) = self.known[known].shape.licenses.clone() {
-            self.timeline.hold(self.timeline.layout.nodes, end, &row);
-        }
-        self.plan.starts.push(Start {
-            job: job.job,
-            index,
-            partition: self.input.partitions[entry.partition as usize].name.clone(),
-            allocation: Allocation { nodes },
-            backfilled: passes,
-            time_limit: limit,
-        });
-        Ok(())
-    }
-
-    fn finish(mut self) -> Done {
-        let mut guest_cpus = 0;
-        for at in &self.planned_order {
-            let Some(planned) = self.planned.get(at) else { continue };
-            let job = self.jobs[*at as usize];
-            if self.is_guest(*at) {
-                guest_cpus = planned.placed.rows.iter().map(|r| r[crate::timeline::CPUS] as u32).sum();
-            }
-            if planned.start < NEVER {
-                let name = |s: &Share| self.input.nodes[s.node as usize].spec.name.clone();
-                self.plan.reservations.push(PlannedReservation {
-                    job: job.job,
-                    start: Time(planned.start),
-                    partition: self.input.partitions[planned.partition as usize].name.clone(),
-                    nodes: planned.placed.shares.iter().map(name).collect(),
-                });
-            }
-        }
-        let pending = &self.input.pending;
-        let notable = self.reasons.notable().filter_map(|(at, reason)| Some((pending.get(at)?.job, reason)));
-        self.plan.reasons = notable.collect();
-        self.plan.reasons.sort_unstable();
-        Done { plan: self.plan, guest_cpus }
-    }
-}
-
-/// A word at a time, multiplied and rotated: the same on every machine and run, so that nothing depends on a random seed.
-/// What collides is compared, so it need not be strong.
-#[derive(Default)]
-struct Mix(u64);
-
-impl Mix {
-    fn add(&mut self, word: u64) {
-        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
-    }
-}
-
-impl Hasher for Mix {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            self.add(u64::from_le_bytes(word));
-        }
-    }
-    fn write_u8(&mut self, n: u8) {
-        self.add(u64::from(n));
-    }
-    fn write_u32(&mut self, n: u32) {
-        self.add(u64::from(n));
-    }
-    fn write_u64(&mut self, n: u64) {
-        self.add(n);
-    }
-    fn write_usize(&mut self, n: usize) {
-        self.add(n as u64);
     }
 }

@@ -1,59 +1,71 @@
 //! Which very cores and devices.
 //!
-//! Owns the free indices of nodes, worked out from running allocations when a node is first used in a pass. Promises
-//! never to give an index twice. Must not decide where a job goes.
+//! Owns the free indices of a node. Promises never to give an index that is held. Must not decide where a job goes.
 //!
 //! CPUs are numbered by core and cores by socket: CPU `i` is a thread of core `i / threads_per_core`. A job goes to the
 //! socket that it fills best, takes whole cores where it can, and else the lowest free ones.
 
-use crate::input::Input;
 use crate::timeline::{CPUS, GRES, MEMORY, entries};
 use sluice_model::index_set::IndexSet;
 use sluice_model::{GresAlloc, NodeAlloc, NodeSpec};
 
-struct Free {
+/// What of a node nobody holds.
+#[derive(Clone, Debug)]
+pub(crate) struct Free {
     cpus: IndexSet,
     /// For each GRES entry of the node.
     gres: Vec<IndexSet>,
 }
 
-pub(crate) struct Concrete<'a> {
-    input: &'a Input,
-    free: Vec<Option<Free>>,
-}
-
-impl<'a> Concrete<'a> {
-    pub fn new(input: &'a Input) -> Self {
-        Concrete { input, free: input.nodes.iter().map(|_| None).collect() }
+impl Free {
+    pub fn all(spec: &NodeSpec) -> Free {
+        let mut free = Free { cpus: all_below(u64::from(spec.cpus)), gres: vec![IndexSet::new(); spec.gres.len()] };
+        for gres in &spec.gres {
+            for (entry, (first, last)) in entries(spec, &gres.name) {
+                if let Ok(first) = u32::try_from(first) {
+                    free.gres[entry] = IndexSet::range(first, u32::try_from(last).unwrap_or(u32::MAX));
+                }
+            }
+        }
+        free
     }
 
-    /// Takes what the row counts. None when the indices don't suffice, which counts that agree with them rule out.
-    /// `holders`: see `Timeline::holders`.
-    pub fn pick(&mut self, node: usize, tasks: u32, row: &[i64], holders: &[(u32, u32)]) -> Option<NodeAlloc> {
-        let input = self.input;
-        let spec = &*input.nodes[node].spec;
-        let free = self.free[node].get_or_insert_with(|| free_of(input, spec, holders));
-        let cpus = pick_cpus(spec, &free.cpus, count(row[CPUS]))?;
+    /// It is held from now on.
+    pub fn take(&mut self, spec: &NodeSpec, held: &NodeAlloc) {
+        self.cpus = self.cpus.difference(&held.cpus);
+        for gres in &held.gres {
+            for (entry, have) in spec.gres.iter().enumerate() {
+                if have.name == gres.name {
+                    self.gres[entry] = self.gres[entry].difference(&gres.indices);
+                }
+            }
+        }
+    }
+
+    /// It is held no more; `held_cpus` were in use with it, by count. False when that can't be told from here: another
+    /// may hold some of it too (two nodes became one, say), or it lies outside of the node; the caller works it out anew.
+    pub fn give_back(&mut self, spec: &NodeSpec, held: &NodeAlloc, held_cpus: i64) -> bool {
+        let counts = i64::try_from(self.cpus.len()).is_ok_and(|free| free + held_cpus == i64::from(spec.cpus));
+        if !counts || !held.gres.is_empty() {
+            return false;
+        }
+        self.cpus = self.cpus.union(&held.cpus);
+        true
+    }
+
+    /// Indices for what the row counts. None when they don't suffice, which counts that agree with them rule out.
+    pub fn pick(&self, spec: &NodeSpec, tasks: u32, row: &[i64]) -> Option<NodeAlloc> {
+        let cpus = pick_cpus(spec, &self.cpus, count(row[CPUS]))?;
         let mut gres = Vec::new();
         for (entry, wanted) in row[GRES..].iter().enumerate().take(spec.gres.len()).filter(|(_, w)| **w > 0) {
-            let indices = free.gres[entry].take(count(*wanted));
+            let indices = self.gres[entry].take(count(*wanted));
             if indices.len() < count(*wanted) {
                 return None;
             }
             let have = &spec.gres[entry];
-            gres.push((entry, GresAlloc { name: have.name.clone(), kind: have.kind.clone(), indices }));
+            gres.push(GresAlloc { name: have.name.clone(), kind: have.kind.clone(), indices });
         }
-        free.cpus = free.cpus.difference(&cpus);
-        for (entry, taken) in &gres {
-            free.gres[*entry] = free.gres[*entry].difference(&taken.indices);
-        }
-        Some(NodeAlloc {
-            node: spec.name.clone(),
-            cpus,
-            memory_mb: count(row[MEMORY]),
-            gres: gres.into_iter().map(|g| g.1).collect(),
-            tasks,
-        })
+        Some(NodeAlloc { node: spec.name.clone(), cpus, memory_mb: count(row[MEMORY]), gres, tasks })
     }
 }
 
@@ -67,29 +79,6 @@ fn all_below(n: u64) -> IndexSet {
         Ok(n) => IndexSet::range(0, n - 1),
         Err(_) => IndexSet::range(0, u32::MAX),
     }
-}
-
-fn free_of(input: &Input, spec: &NodeSpec, holders: &[(u32, u32)]) -> Free {
-    let mut free = Free { cpus: all_below(u64::from(spec.cpus)), gres: vec![IndexSet::new(); spec.gres.len()] };
-    for gres in &spec.gres {
-        for (entry, (first, last)) in entries(spec, &gres.name) {
-            if let Ok(first) = u32::try_from(first) {
-                free.gres[entry] = IndexSet::range(first, u32::try_from(last).unwrap_or(u32::MAX));
-            }
-        }
-    }
-    for (r, a) in holders {
-        let held = &input.running[*r as usize].allocation.nodes[*a as usize];
-        free.cpus = free.cpus.difference(&held.cpus);
-        for gres in &held.gres {
-            for (entry, have) in spec.gres.iter().enumerate() {
-                if have.name == gres.name {
-                    free.gres[entry] = free.gres[entry].difference(&gres.indices);
-                }
-            }
-        }
-    }
-    free
 }
 
 fn pick_cpus(spec: &NodeSpec, free: &IndexSet, wanted: u64) -> Option<IndexSet> {

@@ -11,6 +11,7 @@
 //! - Memory: as asked; else the partition's default, else the cluster's, else all of the node's.
 
 use crate::input::{ClusterView, NodeView, PartitionView, Policy};
+use crate::vacancy::Need;
 use sluice_model::node::NodeSpec;
 use sluice_model::request::{Distribution, Exclusive, GresRequest, GresScope, MemoryRequest};
 use sluice_model::{JobSpec, ResourceRequest};
@@ -150,6 +151,29 @@ impl Demand {
         let sockets = spec.sockets.max(1);
         let per_socket = (spec.cpus / sockets).max(1);
         self.given_cpus(spec, tasks).div_ceil(per_socket).min(sockets)
+    }
+
+    /// What so many tasks take on any node, at the least.
+    pub(crate) fn need(&self, tasks: u32) -> Need {
+        let cpus = self.needed_cpus(tasks);
+        let count = |g: &GresRequest| match g.scope {
+            GresScope::Node | GresScope::Socket => g.count,
+            GresScope::Task => g.count.saturating_mul(u64::from(tasks)),
+            GresScope::Job => 1,
+        };
+        let devices = self.gres.iter().chain(&self.job_gres).fold(0u64, |sum, g| sum.saturating_add(count(g)));
+        let memory = match self.memory {
+            MemoryDemand::Node(mb) => mb,
+            MemoryDemand::Cpu(mb) => mb.saturating_mul(u64::from(cpus)),
+            MemoryDemand::Gpu(_) | MemoryDemand::All => 0,
+        };
+        Need {
+            cpus,
+            devices: u32::try_from(devices).unwrap_or(u32::MAX),
+            memory: i64::try_from(memory).unwrap_or(i64::MAX),
+            whole: self.whole,
+            plain: devices == 0,
+        }
     }
 
     /// CPUs that it will have in all, by the partition's first node where that matters. For comparing jobs.

@@ -4,9 +4,9 @@
 //! Promises an answer from the same code as the plan itself, with the queue before it taken into account as far as the
 //! policy plans it. Must not be taken for a promise to the user: jobs end early and others come.
 
-use crate::backfill::Pass;
 use crate::input::{Input, PendingJob};
 use crate::plan::PlannedReservation;
+use crate::scheduler::Scheduler;
 use sluice_model::Time;
 
 /// An estimated start.
@@ -20,7 +20,13 @@ pub struct Estimate {
 /// For a job in the queue, or one that could be put there (then with an id of its own that no other has). None when it
 /// can't run as things are, or waits for jobs without a time limit.
 pub fn estimate(input: &Input, job: &PendingJob) -> Option<Estimate> {
-    let done = Pass::new(input, Some(job)).run();
+    let mut scheduler = Scheduler::default();
+    scheduler.rebuild(input);
+    // One that is in the queue is taken as it stands there.
+    if input.pending.iter().all(|p| p.job != job.job) {
+        scheduler.put_pending(job.clone());
+    }
+    let done = scheduler.pass(input.generation, input.now.unwrap_or(Time(0)), Some(job.job));
     if let Some(start) = done.plan.starts.iter().find(|s| s.job == job.job) {
         let reservation = PlannedReservation {
             job: job.job,

@@ -7,7 +7,7 @@
 //! with a reason (`pends`), all else is refused.
 
 use crate::input::{ClusterView, PartitionView};
-use crate::shape::{Purpose, Shape, Verdict};
+use crate::shape::judge;
 use sluice_model::{JobSpec, Reason, TimeLimit};
 use std::fmt;
 
@@ -100,12 +100,12 @@ pub fn feasible(cluster: ClusterView<'_>, spec: &JobSpec, partitions: &[u32]) ->
     let mut worst: Option<Infeasible> = None;
     for p in partitions {
         let Some(view) = cluster.partitions.get(*p as usize) else { continue };
-        let shape = Shape::new(cluster, &spec.request, &spec.licenses, false, *p, Purpose::Judge);
-        let problem = match (shape.verdict, check_time(spec.time_limit, spec.time_min, view)) {
-            (Verdict::Never(never), _) if !never.pends() => never,
+        let judged = judge(cluster, &spec.request, &spec.licenses, *p);
+        let problem = match (judged, check_time(spec.time_limit, spec.time_min, view)) {
+            (Err(never), _) if !never.pends() => never,
             (_, Err(late)) => late,
-            (Verdict::Never(never), _) => never,
-            _ => return Ok(()),
+            (Err(never), _) => never,
+            (Ok(()), Ok(_)) => return Ok(()),
         };
         if worst.as_ref().is_none_or(|w| !w.pends() && problem.pends()) {
             worst = Some(problem);

@@ -10,11 +10,16 @@
 //! `timeline` knows what will be free when, `backfill` walks the queue with all of these.
 
 mod backfill;
+mod classes;
+mod cluster;
 mod concrete;
+mod hash;
+mod jobs;
 mod order;
 mod placement;
 mod shape;
 mod timeline;
+mod vacancy;
 
 pub mod audit;
 pub mod demand;
@@ -38,5 +43,7 @@ pub use scheduler::Scheduler;
 
 /// One scheduling pass. Never fails: a job that makes no sense waits with a reason.
 pub fn plan(input: &Input) -> Plan {
-    backfill::Pass::new(input, None).run().plan
+    let mut scheduler = Scheduler::default();
+    scheduler.rebuild(input);
+    scheduler.plan(input.generation, input.now.unwrap_or(sluice_model::Time(0)))
 }

@@ -21,27 +21,3 @@ pub(crate) fn rank(reason: Reason) -> u8 {
         _ => 10,
     }
 }
-
-/// The reason so far of each pending job, by its position.
-pub(crate) struct Reasons {
-    of: Vec<Option<Reason>>,
-}
-
-impl Reasons {
-    pub fn new(jobs: usize) -> Reasons {
-        Reasons { of: vec![None; jobs] }
-    }
-    pub fn add(&mut self, job: u32, reason: Reason) {
-        let slot = &mut self.of[job as usize];
-        if slot.is_none_or(|have| rank(reason) < rank(have)) {
-            *slot = Some(reason);
-        }
-    }
-    pub fn clear(&mut self, job: u32) {
-        self.of[job as usize] = None;
-    }
-    /// (position, reason) of those that wait for something else than their turn.
-    pub fn notable(&self) -> impl Iterator<Item = (usize, Reason)> + '_ {
-        self.of.iter().enumerate().filter_map(|(at, r)| r.filter(|r| *r != Reason::Priority).map(|r| (at, r)))
-    }
-}

@@ -4,23 +4,30 @@
 //! fit on empty nodes. Made once for each distinct request of a pass, however many jobs share it. Must not look at what
 //! is in use.
 
+use crate::cluster::Cluster;
 use crate::demand::{Demand, MemoryDemand, Tasks};
 use crate::feasibility::Infeasible;
 use crate::input::{ClusterView, PartitionView};
 use crate::placement::{self, Candidate, Capacity, Extent, Share};
 use crate::timeline::{self, CPUS, GRES, MEMORY};
+use crate::vacancy::Need;
 use sluice_model::node::NodeSpec;
 use sluice_model::{Reason, ResourceRequest};
 use std::collections::BTreeMap;
 
 /// A request as one partition sees it.
+#[derive(Clone, Debug)]
 pub(crate) struct Shape {
     pub demand: Demand,
     pub partition: u32,
     /// Slot of the partition's CPUs when it has MaxCPUsPerNode.
     pub limited_slot: Option<usize>,
-    /// Nodes that satisfy it when empty and that take jobs now: ascending positions.
-    pub nodes: Vec<u32>,
+    /// Kinds of nodes that satisfy it when empty: by weight, then ascending.
+    pub kinds: Vec<u32>,
+    /// Where the kinds of each weight end in `kinds`.
+    pub weights: Vec<usize>,
+    /// Nodes of `--exclude`, ascending.
+    excluded: Vec<u32>,
     /// Those of `--nodelist`, ascending.
     pub required: Vec<u32>,
     /// A row of the licence node, if licences are asked for.
@@ -28,15 +35,8 @@ pub(crate) struct Shape {
     /// More than one weight among its nodes.
     pub weighted: bool,
     pub verdict: Verdict,
-}
-
-/// What a shape is made for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    /// The verdict alone: `nodes` may stay empty.
-    Judge,
-    /// Placing jobs.
-    Place,
+    /// Least share on one node.
+    pub need: Need,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -47,42 +47,99 @@ pub(crate) enum Verdict {
     Never(Infeasible),
 }
 
+/// Whether this could ever run in the partition.
+pub(crate) fn judge(
+    cluster: ClusterView<'_>,
+    request: &ResourceRequest,
+    licenses: &BTreeMap<String, u32>,
+    partition: u32,
+) -> Result<(), Infeasible> {
+    let mut shape = Shape::blank(cluster, request, false, partition);
+    shape.check(cluster, request, licenses)?;
+    let view = &cluster.partitions[partition as usize];
+    let mut empty = Empty::default();
+    let mut capacity = |n: u32| {
+        let spec = &cluster.nodes.get(n as usize)?.spec;
+        if shape.passes(request, spec) && !is_excluded(request, spec) { empty.capacity(&shape, spec) } else { None }
+    };
+    if shape.can_be_alone() && view.nodes.iter().any(|n| capacity(*n).is_some_and(|c| shape.satisfied_by(&c))) {
+        // Most requests end here, after a look at one node.
+        return Ok(());
+    }
+    // A few nodes more than are asked for are mostly enough to say yes.
+    let some = (shape.demand.min_nodes as usize).saturating_mul(2).saturating_add(16);
+    let mut some: Vec<u32> = view.nodes.iter().copied().filter(|n| capacity(*n).is_some()).take(some).collect();
+    some.sort_unstable();
+    some.dedup();
+    if shape.place_empty(cluster, &some).is_some() {
+        return Ok(());
+    }
+    let mut all: Vec<u32> = view.nodes.iter().copied().filter(|n| capacity(*n).is_some()).collect();
+    all.sort_unstable();
+    all.dedup();
+    let weight = |n: &u32| cluster.nodes[*n as usize].spec.weight;
+    shape.weighted = all.iter().any(|n| weight(n) != weight(&all[0]));
+    match shape.place_empty(cluster, &all) {
+        Some(_) => Ok(()),
+        None => Err(shape.why_not(cluster, view, request, &all)),
+    }
+}
+
+fn is_excluded(request: &ResourceRequest, spec: &NodeSpec) -> bool {
+    request.exclude.iter().any(|n| n.as_str() == spec.name.as_str())
+}
+
 impl Shape {
-    /// Where to look and what to ask. `limited_slot` and `licenses` come from the timeline's layout.
-    pub fn new(
-        cluster: ClusterView<'_>,
-        request: &ResourceRequest,
-        licenses: &BTreeMap<String, u32>,
-        exclusive: bool,
-        partition: u32,
-        purpose: Purpose,
-    ) -> Shape {
-        let view = &cluster.partitions[partition as usize];
-        let demand = Demand::new(request, view, cluster.policy, exclusive);
-        let mut shape = Shape {
+    fn blank(cluster: ClusterView<'_>, request: &ResourceRequest, exclusive: bool, partition: u32) -> Shape {
+        let demand = Demand::new(request, &cluster.partitions[partition as usize], cluster.policy, exclusive);
+        let least = match demand.tasks {
+            Tasks::Total { .. } => 1,
+            Tasks::PerNode(n) => n,
+        };
+        let need = demand.need(least);
+        Shape {
             demand,
             partition,
             limited_slot: None,
-            nodes: Vec::new(),
+            kinds: Vec::new(),
+            weights: Vec::new(),
+            excluded: Vec::new(),
             required: Vec::new(),
             licenses: None,
             weighted: false,
             verdict: Verdict::Possible,
-        };
-        if let Err(never) = shape.fill(cluster, view, request, licenses, purpose) {
-            shape.verdict = Verdict::Never(never);
+            need,
         }
+    }
+
+    /// Where to look and what to ask. `exclusive`: whole nodes whatever the request says.
+    pub fn new(
+        cluster: &Cluster,
+        layout: &timeline::Layout,
+        request: &ResourceRequest,
+        licenses: &BTreeMap<String, u32>,
+        exclusive: bool,
+        partition: u32,
+    ) -> Shape {
+        let view = cluster.view();
+        let mut shape = Shape::blank(view, request, exclusive, partition);
+        shape.limited_slot = layout.limited.get(partition as usize).copied().flatten();
+        shape.licenses = (!licenses.is_empty()).then(|| layout.license_row(licenses));
+        shape.verdict = match shape.fill(cluster, request, licenses) {
+            Ok(verdict) => verdict,
+            Err(never) => Verdict::Never(never),
+        };
         shape
     }
 
-    fn fill(
+    /// What can be said without looking at nodes; fills `required`.
+    fn check(
         &mut self,
         cluster: ClusterView<'_>,
-        view: &PartitionView,
         request: &ResourceRequest,
         licenses: &BTreeMap<String, u32>,
-        purpose: Purpose,
     ) -> Result<(), Infeasible> {
+        let view = &cluster.partitions[self.partition as usize];
         if !request.node_list.is_empty() {
             let known: BTreeMap<&str, u32> = cluster.nodes.iter().map(|n| n.spec.name.as_str()).zip(0..).collect();
             for name in &request.node_list {
@@ -119,50 +176,102 @@ impl Shape {
             // The partition gives at least so many nodes: more than the job may have, or has tasks for.
             return Err(Infeasible::NodeLimit { asked: fewest, limit: view.min_nodes });
         }
+        Ok(())
+    }
 
-        let exclude: Vec<&str> = request.exclude.iter().map(|n| n.as_str()).collect();
+    /// Features and disk.
+    fn passes(&self, request: &ResourceRequest, spec: &NodeSpec) -> bool {
+        request.constraint.as_ref().is_none_or(|c| c.matches(&spec.features))
+            && spec.tmp_disk_mb >= self.demand.tmp_disk_mb
+    }
+
+    fn fill(
+        &mut self,
+        cluster: &Cluster,
+        request: &ResourceRequest,
+        licenses: &BTreeMap<String, u32>,
+    ) -> Result<Verdict, Infeasible> {
+        self.check(cluster.view(), request, licenses)?;
+        self.excluded = request.exclude.iter().filter_map(|n| cluster.position(n)).collect();
+        self.excluded.sort_unstable();
         let mut empty = Empty::default();
-        let mut capacity = |n: u32| {
-            let spec = &cluster.nodes.get(n as usize)?.spec;
-            let passes = !exclude.contains(&spec.name.as_str())
-                && request.constraint.as_ref().is_none_or(|c| c.matches(&spec.features))
-                && spec.tmp_disk_mb >= self.demand.tmp_disk_mb;
-            if passes { empty.capacity(self, spec) } else { None }
-        };
-        if purpose == Purpose::Judge
-            && self.can_be_alone()
-            && view.nodes.iter().any(|n| capacity(*n).is_some_and(|c| self.satisfied_by(&c)))
-        {
-            // Most requests end here, after a look at one node.
-            return Ok(());
-        }
-        if purpose == Purpose::Judge {
-            // A few nodes more than are asked for are mostly enough to say yes.
-            let some = (self.demand.min_nodes as usize).saturating_mul(2).saturating_add(16);
-            let mut some: Vec<u32> = view.nodes.iter().copied().filter(|n| capacity(*n).is_some()).take(some).collect();
-            some.sort_unstable();
-            some.dedup();
-            if self.place_empty(cluster, &some).is_some() {
-                return Ok(());
+        for (at, kind) in cluster.kinds.all.iter().enumerate() {
+            let spec = cluster.spec(kind.nodes[0]);
+            if kind.partitions.binary_search(&self.partition).is_ok()
+                && self.passes(request, spec)
+                && empty.capacity(self, spec).is_some()
+            {
+                self.kinds.push(at as u32);
             }
         }
-        let mut all: Vec<u32> = view.nodes.iter().copied().filter(|n| capacity(*n).is_some()).collect();
-        all.sort_unstable();
-        all.dedup();
-        let weight = |n: &u32| cluster.nodes[*n as usize].spec.weight;
-        self.weighted = all.iter().any(|n| weight(n) != weight(&all[0]));
+        let weight = |k: &u32| cluster.example(*k).weight;
+        self.kinds.sort_by_key(weight);
+        self.weights = self
+            .kinds
+            .chunk_by(|a, b| weight(a) == weight(b))
+            .scan(0, |end, group| {
+                *end += group.len();
+                Some(*end)
+            })
+            .collect();
+        self.weighted = self.weights.len() > 1;
         // Judged on empty nodes: all of them, then those that take jobs now.
-        if self.place_empty(cluster, &all).is_none() {
-            return Err(self.why_not(cluster, view, request, &all));
+        if !self.one_would_do(cluster, false) {
+            let all = self.nodes(cluster, false);
+            if self.place_empty(cluster.view(), &all).is_none() {
+                let view = &cluster.partitions[self.partition as usize];
+                return Err(self.why_not(cluster.view(), view, request, &all));
+            }
         }
-        let (nodes, missing): (Vec<u32>, Vec<u32>) =
-            all.into_iter().partition(|n| cluster.nodes[*n as usize].available);
-        if !missing.is_empty() && self.place_empty(cluster, &nodes).is_none() {
-            let asked = self.required.iter().any(|n| missing.contains(n));
-            self.verdict = Verdict::NodesMissing(if asked { Reason::ReqNodeNotAvail } else { Reason::NodeDown });
+        Ok(self.as_available(cluster))
+    }
+
+    /// Judges anew when nodes came or went.
+    pub fn refresh(&mut self, cluster: &Cluster) {
+        if !matches!(self.verdict, Verdict::Never(_)) {
+            self.verdict = self.as_available(cluster);
         }
-        self.nodes = nodes;
-        Ok(())
+    }
+
+    fn as_available(&self, cluster: &Cluster) -> Verdict {
+        if self.one_would_do(cluster, true) || self.place_empty(cluster.view(), &self.nodes(cluster, true)).is_some() {
+            return Verdict::Possible;
+        }
+        let asked = self.required.iter().any(|n| !cluster.nodes[*n as usize].available);
+        Verdict::NodesMissing(if asked { Reason::ReqNodeNotAvail } else { Reason::NodeDown })
+    }
+
+    /// A single empty node satisfies it.
+    fn one_would_do(&self, cluster: &Cluster, available: bool) -> bool {
+        if !self.can_be_alone() {
+            return false;
+        }
+        let mut empty = Empty::default();
+        self.kinds.iter().any(|k| {
+            let there = |n: &u32| {
+                self.excluded.binary_search(n).is_err() && (!available || cluster.nodes[*n as usize].available)
+            };
+            empty.capacity(self, cluster.example(*k)).is_some_and(|c| self.satisfied_by(&c))
+                && cluster.kinds.all[*k as usize].nodes.iter().any(there)
+        })
+    }
+
+    /// Nodes that satisfy it when empty, ascending.
+    fn nodes(&self, cluster: &Cluster, available: bool) -> Vec<u32> {
+        let of_kind = |k: &u32| cluster.kinds.all[*k as usize].nodes.iter().copied();
+        let there =
+            |n: &u32| self.excluded.binary_search(n).is_err() && (!available || cluster.nodes[*n as usize].available);
+        let mut nodes: Vec<u32> = self.kinds.iter().flat_map(of_kind).filter(there).collect();
+        nodes.sort_unstable();
+        nodes
+    }
+
+    /// One of its nodes.
+    pub fn admits(&self, cluster: &Cluster, node: u32) -> bool {
+        self.kinds.contains(&cluster.kinds.of[node as usize]) && !self.excludes(node)
+    }
+    pub fn excludes(&self, node: u32) -> bool {
+        !self.excluded.is_empty() && self.excluded.binary_search(&node).is_ok()
     }
 
     fn place_empty(&self, cluster: ClusterView<'_>, nodes: &[u32]) -> Option<Vec<Share>> {
@@ -178,6 +287,23 @@ impl Shape {
     /// One node is all it needs, where that suffices.
     pub fn one_node(&self) -> bool {
         self.can_be_alone() && self.demand.max_nodes.is_none_or(|m| m == 1)
+    }
+
+    /// The first nodes of the order that have room for a share are the ones it gets.
+    pub fn takes_the_first(&self) -> bool {
+        let few_tasks = match self.demand.tasks {
+            Tasks::Total { count, .. } => count <= self.demand.min_nodes,
+            Tasks::PerNode(_) => true,
+        };
+        few_tasks && self.required.is_empty() && self.demand.job_gres.is_empty() && !self.demand.contiguous
+    }
+
+    /// Tasks on the node when it is the only one.
+    pub fn tasks_alone(&self) -> u32 {
+        match self.demand.tasks {
+            Tasks::Total { count, .. } => count,
+            Tasks::PerNode(n) => n,
+        }
     }
 
     fn can_be_alone(&self) -> bool {
@@ -270,14 +396,12 @@ impl Empty {
         self.row[CPUS] = i64::from(spec.cpus.min(shape.demand.max_cpus_per_node.unwrap_or(u32::MAX)));
         self.row[MEMORY] = i64::try_from(spec.memory_mb).unwrap_or(i64::MAX);
         self.row.extend(spec.gres.iter().map(|g| i64::try_from(g.count).unwrap_or(i64::MAX)));
+        if let Some(slot) = shape.limited_slot {
+            // Beyond the node's own GRES nothing is looked at but this.
+            let cpus = self.row[CPUS];
+            self.row.resize((slot + 1).max(self.row.len()), cpus);
+            self.row[slot] = cpus;
+        }
         placement::capacity(shape, spec, &self.row, &mut self.scratch)
-    }
-}
-
-impl Shape {
-    /// Ties the shape to a timeline's layout.
-    pub fn bind(&mut self, timeline: &timeline::Timeline, licenses: &BTreeMap<String, u32>) {
-        self.limited_slot = timeline.layout.limited.get(self.partition as usize).copied().flatten();
-        self.licenses = (!licenses.is_empty()).then(|| timeline.license_row(licenses));
     }
 }

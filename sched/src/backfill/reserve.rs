@@ -4,14 +4,15 @@
 //! other planned starts, and enters it in the time line.
 
 use super::{Pass, Placed};
+use crate::cluster::Cluster;
 use crate::demand::Tasks;
 use crate::feasibility::Limits;
-use crate::input::Input;
-use crate::order::Entry;
+use crate::jobs::Pending;
+use crate::order::Key;
 use crate::placement::{self, Candidate, Extent};
 use crate::shape::Shape;
 use crate::timeline::{FOREVER, Sweep};
-use sluice_model::{Reason, TimeLimit};
+use sluice_model::{JobId, Reason, TimeLimit};
 
 /// A planned start, as it stands in the time line.
 pub(super) struct Planned {
@@ -26,7 +27,7 @@ pub(super) struct Planned {
 
 impl Pass<'_> {
     /// Takes the job's planned start out of the time line.
-    pub(super) fn unplan(&mut self, job: u32) -> Option<Planned> {
+    pub(super) fn unplan(&mut self, job: JobId) -> Option<Planned> {
         let planned = self.planned.remove(&job)?;
         *self.places(planned.partition, planned.for_licenses) -= 1;
         let (start, end) = (planned.start, planned.end);
@@ -34,22 +35,22 @@ impl Pass<'_> {
             self.timeline.unreserve(share.node as usize, start, end, row);
         }
         if let Some(row) = &planned.licenses {
-            self.timeline.unreserve(self.timeline.layout.nodes, start, end, row);
+            self.timeline.unreserve(self.timeline.license_node(), start, end, row);
         }
         Some(planned)
     }
 
-    fn enter(&mut self, job: u32, planned: Planned) {
+    fn enter(&mut self, job: JobId, planned: Planned) {
         *self.places(planned.partition, planned.for_licenses) += 1;
         let (start, end) = (planned.start, planned.end);
         for (share, row) in planned.placed.shares.iter().zip(&planned.placed.rows) {
             self.timeline.reserve(share.node as usize, start, end, row);
         }
         if let Some(row) = &planned.licenses {
-            self.timeline.reserve(self.timeline.layout.nodes, start, end, row);
+            self.timeline.reserve(self.timeline.license_node(), start, end, row);
         }
         self.planned.insert(job, planned);
-        if !self.planned_order.contains(&job) {
+        if self.ordered.insert(job) {
             self.planned_order.push(job);
         }
     }
@@ -63,25 +64,27 @@ impl Pass<'_> {
     /// (`own`, taken out of the time line), it keeps the earlier of the two.
     pub(super) fn plan_start(
         &mut self,
-        entry: &Entry,
-        known: usize,
+        class: u32,
+        key: Key,
+        job: &Pending,
         limits: Limits,
         cause: Reason,
         own: Option<Planned>,
     ) {
-        let quota = self.input.policy.reservations;
+        let quota = self.cluster.policy.reservations;
         let for_licenses = cause == Reason::Licenses;
-        let within = *self.places(entry.partition, for_licenses) < quota || self.is_guest(entry.job);
-        let deadline = self.jobs[entry.job as usize].deadline.map_or(i64::MAX, |d| d.0);
-        let found = if within { self.earliest(entry.job, known, limits.want) } else { None };
-        let longest = limits.want.duration().map_or(FOREVER, |d| i64::try_from(d.as_millis()).unwrap_or(FOREVER));
+        let partition = self.classes.get(class).shape.partition;
+        let within = *self.places(partition, for_licenses) < quota || self.guest == Some(key.job());
+        let deadline = job.deadline().map_or(i64::MAX, |d| d.0);
+        let found = if within { self.earliest(class, key.job(), job.duration(limits.want)) } else { None };
+        let longest = longest(limits.want);
         let in_time = |start: i64| deadline == i64::MAX || start.saturating_add(longest) <= deadline;
         let found = found.filter(|(start, ..)| in_time(*start)).map(|(start, end, placed)| Planned {
             start,
             end,
             placed,
-            licenses: self.known[known].shape.licenses.clone(),
-            partition: entry.partition,
+            licenses: self.classes.get(class).shape.licenses.clone(),
+            partition,
             for_licenses,
         });
         let best = match (own, found) {
@@ -89,28 +92,31 @@ impl Pass<'_> {
             (own, found) => own.or(found),
         };
         if let Some(best) = best {
-            self.enter(entry.job, best);
+            self.enter(key.job(), best);
         }
     }
 
-    /// The first moment after now at which it fits for its whole limit, by what is known of ends.
-    fn earliest(&mut self, job: u32, known: usize, limit: TimeLimit) -> Option<(i64, i64, Placed)> {
-        let duration = self.jobs[job as usize].planned_ms(limit).unwrap_or(FOREVER);
-        let (mut budget, mut work) = (self.input.policy.work_budget, self.plan.work);
-        if self.is_guest(job) {
+    /// The first moment after now at which it fits for its whole duration, by what is known of ends.
+    fn earliest(&mut self, class: u32, job: JobId, duration: i64) -> Option<(i64, i64, Placed)> {
+        let (mut budget, mut work) = (self.cluster.policy.work_budget, self.plan.work);
+        if self.guest == Some(job) {
             budget = u64::MAX;
         }
         let now = self.timeline.now;
-        let license_node = self.timeline.layout.nodes;
-        let stride = self.timeline.layout.stride;
-        self.timeline.prepare();
-        let mut sweep = self.timeline.sweep(duration);
-        let shape = &self.known[known].shape;
-        let mut future = Future::new(self.input, shape, license_node, stride);
-        for node in &shape.nodes {
-            future.look(*node, now, &sweep);
+        let license_node = self.timeline.license_node() as u32;
+        let shape = &self.classes.get(class).shape;
+        let mut sweep = self.timeline.sweep(self.cluster, &shape.kinds, duration);
+        let mut future = Future::new(self.cluster, shape, license_node, self.timeline.layout.stride);
+        let mut from = 0;
+        for end in &shape.weights {
+            let mut levels = self.timeline.vacancy.levels(self.cluster, &shape.kinds[from..*end], shape.need);
+            let mut level = Vec::new();
+            while levels.next(&mut level) {
+                level.iter().flat_map(|b| &b.nodes).for_each(|node| future.look(*node, now, &sweep));
+            }
+            from = *end;
         }
-        future.look(license_node as u32, now, &sweep);
+        future.look(license_node, now, &sweep);
         let mut touched = Vec::new();
         let mut found = None;
         while let Some(time) = sweep.next(&mut touched) {
@@ -140,14 +146,18 @@ impl Pass<'_> {
     }
 }
 
+fn longest(limit: TimeLimit) -> i64 {
+    limit.duration().map_or(FOREVER, |d| i64::try_from(d.as_millis()).unwrap_or(FOREVER))
+}
+
 /// What one shape could have of each node as the sweep goes on.
 struct Future<'a> {
-    input: &'a Input,
+    cluster: &'a Cluster,
     shape: &'a Shape,
-    license_node: usize,
-    /// By position in `shape.nodes`.
+    license_node: u32,
+    /// Of nodes that were looked at and had room.
     candidates: Vec<Option<Candidate>>,
-    /// Position in `shape.nodes` by node; u32::MAX for none.
+    /// By node: its position in `candidates`, plus one.
     place: Vec<u32>,
     fitting: usize,
     tasks: u64,
@@ -159,17 +169,13 @@ struct Future<'a> {
 }
 
 impl<'a> Future<'a> {
-    fn new(input: &'a Input, shape: &'a Shape, license_node: usize, stride: usize) -> Self {
-        let mut place = vec![u32::MAX; license_node + 1];
-        for (at, node) in shape.nodes.iter().enumerate() {
-            place[*node as usize] = at as u32;
-        }
+    fn new(cluster: &'a Cluster, shape: &'a Shape, license_node: u32, stride: usize) -> Self {
         Future {
-            input,
+            cluster,
             shape,
             license_node,
-            candidates: shape.nodes.iter().map(|_| None).collect(),
-            place,
+            candidates: Vec::new(),
+            place: vec![0; license_node as usize + 1],
             fitting: 0,
             tasks: 0,
             licensed: shape.licenses.is_none(),
@@ -181,7 +187,7 @@ impl<'a> Future<'a> {
 
     /// Judges a node anew for a start at `time`.
     fn look(&mut self, node: u32, time: i64, sweep: &Sweep<'_>) {
-        if node as usize == self.license_node {
+        if node == self.license_node {
             if let Some(need) = &self.shape.licenses {
                 sweep.window(node as usize, time, &mut self.free);
                 let before = self.licensed;
@@ -190,18 +196,25 @@ impl<'a> Future<'a> {
             }
             return;
         }
-        let at = self.place[node as usize];
-        if at == u32::MAX {
+        if !self.shape.admits(self.cluster, node) {
             return;
         }
         let fresh = if sweep.window(node as usize, time, &mut self.free) {
-            let spec = &self.input.nodes[node as usize].spec;
+            let spec = self.cluster.spec(node);
             placement::capacity(self.shape, spec, &self.free, &mut self.scratch)
                 .map(|c| Candidate::new(self.shape, node, spec, &self.free, c))
         } else {
             None
         };
-        let slot = &mut self.candidates[at as usize];
+        let place = &mut self.place[node as usize];
+        if *place == 0 {
+            if fresh.is_none() {
+                return;
+            }
+            self.candidates.push(None);
+            *place = self.candidates.len() as u32;
+        }
+        let slot = &mut self.candidates[*place as usize - 1];
         self.better |= fresh.as_ref().is_some_and(|new| slot.as_ref().is_none_or(|old| new.takes_more_than(old)));
         if let Some(old) = slot.take() {
             self.fitting -= 1;
@@ -223,13 +236,17 @@ impl<'a> Future<'a> {
         self.licensed
             && enough_tasks
             && self.fitting >= self.shape.demand.min_nodes as usize
-            && self.shape.required.iter().all(|r| {
-                let at = self.place[*r as usize];
-                at != u32::MAX && self.candidates[at as usize].is_some()
-            })
+            && self.shape.required.iter().all(|r| self.has(*r))
+    }
+
+    fn has(&self, node: u32) -> bool {
+        let at = self.place[node as usize];
+        at != 0 && self.candidates[at as usize - 1].is_some()
     }
 
     fn pool(&self) -> Vec<Candidate> {
-        self.candidates.iter().flatten().cloned().collect()
+        let mut pool: Vec<Candidate> = self.candidates.iter().flatten().cloned().collect();
+        pool.sort_unstable_by_key(|c| c.node);
+        pool
     }
 }

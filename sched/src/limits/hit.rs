@@ -31,6 +31,15 @@ pub struct LimitHit {
 }
 
 impl LimitName {
+    /// A job with another time limit may pass where this one does not.
+    pub(crate) fn depends_on_time(&self) -> bool {
+        match self {
+            LimitName::Count(count) => matches!(count, CountLimit::MaxWall | CountLimit::GrpWall),
+            LimitName::Tres(tres, _) => !matches!(tres, TresLimit::Grp | TresLimit::MaxPerJob | TresLimit::MaxPerNode),
+            LimitName::UsageThreshold => false,
+        }
+    }
+
     /// As sacctmgr names it.
     pub fn as_str(&self) -> &'static str {
         match self {

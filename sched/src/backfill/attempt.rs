@@ -1,0 +1,162 @@
+//! One job: started, or planned, or told why it waits.
+
+use super::{Due, Pass, Placed};
+use crate::feasibility::Limits;
+use crate::jobs::Pending;
+use crate::limits::LimitHit;
+use crate::order::Key;
+use crate::plan::Start;
+use crate::shape::Verdict;
+use sluice_model::{Allocation, Reason, TimeLimit};
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+impl Pass<'_> {
+    /// Starts what can be started of this job here. The error is why (the rest of) it waits.
+    pub(super) fn consider(&mut self, class: u32, key: Key) -> Result<(), Reason> {
+        let jobs = self.jobs;
+        let Some(job) = jobs.get(&key.job()) else { return Ok(()) };
+        let Some(entry) = job.entry(key) else { return Ok(()) };
+        let limits = before_deadline(self.timeline.now, job, entry.limits)?;
+        match &self.classes.get(class).shape.verdict {
+            Verdict::Possible => {}
+            Verdict::NodesMissing(reason) => return Err(*reason),
+            Verdict::Never(never) => return Err(never.reason()),
+        }
+        let limits = self.limits_before(class, entry.free, limits).or_else(|hit| self.limited_by(class, hit))?;
+        if job.indices().is_empty() {
+            return self.attempt(class, key, job, limits, None).inspect(|()| self.all_started(key));
+        }
+        // The engine lists the next few tasks; one that is planned is always the next.
+        let done = self.tasks_started.get(&key.job()).copied().unwrap_or(0);
+        for (at, index) in job.indices().iter().enumerate().skip(done) {
+            let limits = self.limits_before(class, entry.free, limits).map_err(|hit| hit.reason)?;
+            self.attempt(class, key, job, limits, Some(*index))?;
+            self.tasks_started.insert(key.job(), at + 1);
+        }
+        self.all_started(key);
+        Ok(())
+    }
+
+    /// A limit is in the way. That is told where something would be free.
+    fn limited_by(&mut self, class: u32, hit: LimitHit) -> Result<Limits, Reason> {
+        let partition = self.classes.get(class).shape.partition;
+        if self.settled(partition) && self.is_full_now(class) {
+            return Err(Reason::Priority);
+        }
+        if !hit.limit.depends_on_time() {
+            self.classes.run(class).limited = Some(hit.reason);
+            self.held.insert(class);
+        }
+        Err(hit.reason)
+    }
+
+    fn all_started(&mut self, key: Key) {
+        let job = key.job();
+        self.started.insert(job);
+        // It was blocked in one partition and started in another.
+        if self.blocked.contains(&Some(job)) {
+            for blocker in &mut self.blocked {
+                *blocker = blocker.filter(|b| *b != job);
+            }
+            self.look_again(key);
+        }
+    }
+
+    /// One job or one task of an array.
+    fn attempt(
+        &mut self,
+        class: u32,
+        key: Key,
+        job: &Pending,
+        limits: Limits,
+        index: Option<u32>,
+    ) -> Result<(), Reason> {
+        let id = key.job();
+        // Its own planned start, in another partition or as the array's next task, must not be in its way.
+        let own = self.unplan(id);
+        if own.is_some() || self.blocked.contains(&Some(id)) {
+            self.classes.run(class).failed = None;
+        }
+        let cause = match self.fit(class, key, job, limits) {
+            Ok((placed, limit)) => match self.start(class, key, job, placed, limit, index) {
+                Ok(()) => {
+                    if own.is_some() {
+                        self.look_again(key);
+                    }
+                    return Ok(());
+                }
+                Err(reason) => reason,
+            },
+            Err(reason) => reason,
+        };
+        let p = self.classes.get(class).shape.partition as usize;
+        let first = self.blocked[p].is_none_or(|other| other == id);
+        if cause == Reason::Resources && self.blocked[p].is_none() {
+            self.blocked[p] = Some(id);
+        }
+        if cause == Reason::Licenses {
+            self.unlicensed.insert(class);
+        }
+        let charge = &self.classes.get(class).charge;
+        if self.cluster.policy.backfill && !self.plans_nothing(charge, key, cause) {
+            self.plan_start(class, key, job, limits, cause, own);
+            if self.planned.contains_key(&id) {
+                self.see_elsewhere(key, job);
+            }
+        }
+        Err(if cause == Reason::Resources && !first { Reason::Priority } else { cause })
+    }
+
+    /// A job with a planned start is looked at in its other partitions too, where it may start now or earlier.
+    fn see_elsewhere(&mut self, key: Key, job: &Pending) {
+        for other in job.entries().iter().filter(|e| e.key > key) {
+            self.due.push(Reverse((other.key, Due::Job(other.class))));
+        }
+    }
+
+    fn start(
+        &mut self,
+        class: u32,
+        key: Key,
+        job: &Pending,
+        placed: Placed,
+        limit: TimeLimit,
+        index: Option<u32>,
+    ) -> Result<(), Reason> {
+        let mut nodes = Vec::with_capacity(placed.shares.len());
+        for (share, row) in placed.shares.iter().zip(&placed.rows) {
+            let part = self.timeline.pick(self.cluster, share.node, share.tasks, row);
+            nodes.push(part.ok_or(Reason::Resources)?);
+        }
+        self.limits_at(class, &nodes, limit)?;
+        let passes = placed.shares.iter().any(|s| self.is_awaited(s.node, key.job()));
+        let end = self.until(job, limit);
+        let allocation = Arc::new(Allocation { nodes });
+        let shape = &self.classes.get(class).shape;
+        let licenses = shape.licenses.iter().map(|row| (self.timeline.license_node() as u32, &row[..]));
+        let rows = placed.shares.iter().zip(&placed.rows).map(|(share, row)| (share.node, &row[..])).chain(licenses);
+        let rows: Vec<(u32, &[i64])> = rows.collect();
+        self.runs.push(self.timeline.put_start(self.cluster, end, Arc::clone(&allocation), rows.into_iter()));
+        self.plan.starts.push(Start {
+            job: key.job(),
+            index,
+            partition: self.cluster.partitions[shape.partition as usize].name.clone(),
+            allocation: Allocation::clone(&allocation),
+            backfilled: passes,
+            time_limit: limit,
+        });
+        Ok(())
+    }
+}
+
+/// A job that can't end before its deadline is not started.
+pub(super) fn before_deadline(now: i64, job: &Pending, limits: Limits) -> Result<Limits, Reason> {
+    let Some(deadline) = job.deadline() else { return Ok(limits) };
+    let minutes = u32::try_from((deadline.0 - now).div_euclid(60_000)).unwrap_or(0);
+    let left = TimeLimit::Minutes(minutes);
+    if limits.least > left {
+        return Err(Reason::DeadLine);
+    }
+    Ok(Limits { want: limits.want.min(left), least: limits.least })
+}

@@ -1,0 +1,204 @@
+//! A scheduler that is fed with changes plans as one that sees all for the first time.
+
+mod scenario;
+use proptest::prelude::*;
+use scenario::*;
+use sluice_model::{JobId, Time};
+use sluice_sched::{Input, RunningJob, Scheduler, audit, plan};
+use std::sync::Arc;
+
+fn pick(options: &'static [&'static str]) -> impl Strategy<Value = &'static str> {
+    prop::sample::select(options)
+}
+
+fn cluster_line() -> impl Strategy<Value = String> {
+    let kinds = pick(&[
+        "node[1-6] cpus=4",
+        "node[1-3] cpus=2 mem=300; node[4-6] cpus=8 gres=gpu:2 features=a",
+        "node[1-2] cpus=4 gres=gpu:a100:1,gpu:v100:2 features=a,b weight=3; node[3-6] cpus=8 mem=1000",
+        "node[1-6] cpus=16 mem=2000",
+    ]);
+    let partition = || pick(&["", "tier=2", "max=40", "exclusive", "maxcpus=2"]);
+    let policy = pick(&[
+        "",
+        "",
+        "nobackfill",
+        "reservations=0",
+        "reservations=3",
+        "reservations=100",
+        "order=shortest",
+        "order=area",
+        "depth=4",
+        "overrun=steps",
+        "overrun=limit",
+    ]);
+    (kinds, partition(), partition(), policy).prop_map(|(kinds, a, b, policy)| {
+        format!("{kinds}; p=node[1-6] {a}; q=node[3-6] {b}; policy {policy}; license x=2")
+    })
+}
+
+fn job_words() -> impl Strategy<Value = String> {
+    let size = pick(&[
+        "",
+        "",
+        "-c2",
+        "-c4",
+        "-n2",
+        "-n5",
+        "-n12",
+        "-N2",
+        "-N3 -n6",
+        "-N1-3",
+        "-N2 --contiguous",
+        "--exclusive",
+        "--ntasks-per-node=2 -N2",
+        "-w node4",
+        "-x node1",
+        "--overcommit -n9",
+    ]);
+    let more = pick(&["", "", "", "--mem=250", "--gres=gpu:1", "--gpus=3", "-L x:1", "-L x:2"]);
+    let time = pick(&[
+        "-t10",
+        "-t20",
+        "-t5",
+        "-t60",
+        "-t61",
+        "-t7 --expected=3",
+        "",
+        "-t60 --time-min=5",
+        "-t30 --deadline=35",
+    ]);
+    let whereto = pick(&["-p p", "-p p", "-p q", "-p p,q", "-p q,p"]);
+    let array = pick(&["", "", "", "", "--array=0-2"]);
+    (size, more, time, whereto, array, 1u32..4).prop_map(|(size, more, time, whereto, array, prio)| {
+        format!("{size} {more} {time} {whereto} {array} prio={prio}")
+    })
+}
+
+/// One thing that happens.
+#[derive(Clone, Debug)]
+enum News {
+    Submit(String),
+    /// The job at this place of the queue, or of those that run.
+    Cancel(usize),
+    End(usize),
+    /// Applies what was planned.
+    Start,
+    /// Minutes.
+    Time(i64),
+    Node(usize, bool),
+    /// It is expected to end after so many minutes from now.
+    Expect(usize, i64),
+}
+
+fn news() -> impl Strategy<Value = News> {
+    prop_oneof![
+        6 => job_words().prop_map(News::Submit),
+        1 => (0usize..50).prop_map(News::Cancel),
+        3 => (0usize..50).prop_map(News::End),
+        4 => Just(News::Start),
+        2 => (0i64..30).prop_map(News::Time),
+        1 => (0usize..6, any::<bool>()).prop_map(|(n, up)| News::Node(n, up)),
+        1 => (0usize..50, -5i64..20).prop_map(|(n, m)| News::Expect(n, m)),
+    ]
+}
+
+struct World {
+    input: Input,
+    scheduler: Scheduler,
+    next: u32,
+}
+
+impl World {
+    fn apply(&mut self, news: &News) {
+        match news {
+            News::Submit(words) => {
+                load(&mut self.input, &format!("J{} {words}", self.next));
+                self.next += 1;
+                self.scheduler.put_pending(self.input.pending.last().expect("submitted").clone());
+            }
+            News::Cancel(at) if !self.input.pending.is_empty() => {
+                let at = at % self.input.pending.len();
+                self.scheduler.remove_pending(self.input.pending.remove(at).job);
+            }
+            News::End(at) if !self.input.running.is_empty() => {
+                let at = at % self.input.running.len();
+                self.scheduler.remove_running(self.input.running.remove(at).job);
+            }
+            News::Start => self.start(),
+            News::Time(minutes) => {
+                let now = self.input.now.expect("now");
+                self.input.now = Some(Time(now.0 + minutes * 60_000));
+            }
+            News::Node(node, up) => {
+                self.input.nodes[*node].available = *up;
+                self.scheduler.set_available(*node as u32, *up);
+            }
+            News::Expect(at, minutes) if !self.input.running.is_empty() => {
+                let at = at % self.input.running.len();
+                let job = &mut self.input.running[at];
+                job.expected_end = Some(Time(self.input.now.expect("now").0 + minutes * 60_000));
+                self.scheduler.put_running(job.clone());
+            }
+            News::Cancel(_) | News::End(_) | News::Expect(..) => {}
+        }
+    }
+
+    fn start(&mut self) {
+        let now = self.input.now.expect("now");
+        for start in plan(&self.input).starts {
+            let at = self.input.pending.iter().position(|p| p.job == start.job).expect("pending");
+            let job = &mut self.input.pending[at];
+            let partition = self.input.partitions.iter().position(|p| p.name == start.partition).expect("partition");
+            let exclusive = job.exclusive
+                || self.input.partitions[partition].exclusive
+                || job.request.request.exclusive != sluice_model::request::Exclusive::No;
+            let running = RunningJob {
+                job: JobId(100_000 + self.next),
+                allocation: Arc::new(start.allocation.clone()),
+                ends: start.time_limit.duration().map(|d| now.plus(d)),
+                expected_end: job.expected_ms.map(|ms| Time(now.0 + ms)),
+                exclusive,
+                partition: Some(partition as u32),
+                licenses: job.request.licenses.clone(),
+                charge: job.charge,
+            };
+            self.next += 1;
+            match start.index {
+                Some(index) => job.indices.retain(|i| *i != index),
+                None => job.indices.clear(),
+            }
+            if job.indices.is_empty() {
+                self.scheduler.remove_pending(self.input.pending.remove(at).job);
+            } else {
+                self.scheduler.put_pending(job.clone());
+            }
+            self.scheduler.put_running(running.clone());
+            self.input.running.push(running);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_fed_with_changes_plans_as_what_sees_all_anew(
+        line in cluster_line(), news in prop::collection::vec((news(), any::<bool>()), 1..60),
+    ) {
+        let input = cluster(&line);
+        let mut world = World { scheduler: Scheduler::default(), input, next: 1 };
+        world.scheduler.rebuild(&world.input);
+        for (news, look) in &news {
+            world.apply(news);
+            // Several changes may lie between two passes.
+            if *look {
+                let now = world.input.now.expect("now");
+                let fresh = plan(&world.input);
+                prop_assert_eq!(audit(&world.input, &fresh), vec![], "{:?}", fresh);
+                let fed = world.scheduler.plan(world.input.generation, now);
+                prop_assert_eq!(fed, fresh, "after {:?}", news);
+            }
+        }
+    }
+}
