@@ -80,6 +80,7 @@ impl Machine {
             // More than a real node may have.
             (node.cpus, node.cores_per_socket, node.memory_mb) = (procs, procs, u64::from(procs));
         }
+        policy.configure(&mut config);
         Ok(config)
     }
 }

@@ -5,6 +5,7 @@
 //! lines when it is loaded.
 
 use crate::trace::TraceJob;
+use sluice_model::config::ClusterConfig;
 use sluice_sched::Policy as Rules;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -165,18 +166,23 @@ impl Policy {
         }
     }
 
-    /// What the policy's definition asks of the scheduler.
+    /// What the policy's definition asks of the configuration.
+    pub fn configure(&self, config: &mut ClusterConfig) {
+        if self.backfill != Backfill::Configured {
+            config.scheduling.backfill = self.backfill != Backfill::None;
+            config.scheduling.queue_depth = u32::MAX;
+        }
+    }
+
+    /// What the policy's definition asks of the scheduler besides.
     pub fn adjust(&self, rules: &mut Rules) {
-        let reservations = match self.backfill {
+        rules.reservations = match self.backfill {
             Backfill::Configured => return,
             Backfill::None => 0,
             Backfill::Easy => 1,
             Backfill::Conservative => u32::MAX,
         };
-        rules.backfill = self.backfill != Backfill::None;
-        rules.reservations = reservations;
         // Definitions know no bound on the work of a pass.
-        rules.queue_depth = u32::MAX;
         rules.work_budget = u64::MAX;
     }
 }

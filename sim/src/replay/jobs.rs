@@ -169,16 +169,17 @@ impl Jobs {
         request
     }
 
-    /// Tells the scheduler how long jobs are expected to run.
+    /// Tells the scheduler, to the second, how long jobs are expected to run: limits are whole minutes. `starts` are the
+    /// running jobs' (seconds from `origin`).
     pub fn foresee(&self, input: &mut Input, starts: &[Option<i64>], origin: i64) {
         for job in &mut input.pending {
             let Some(at) = self.position(job.job) else { continue };
-            job.time_limit = Some(TimeLimit::Minutes(minutes(self.expected[at as usize] / 1000)));
+            job.expected_ms = Some(self.expected[at as usize]);
         }
         for job in &mut input.running {
             let Some(at) = self.position(job.job) else { continue };
             let Some(start) = starts[at as usize] else { continue };
-            job.ends = Some(Time((origin + start) * 1000 + self.expected[at as usize]));
+            job.expected_end = Some(Time((origin + start) * 1000 + self.expected[at as usize]));
         }
     }
 }
