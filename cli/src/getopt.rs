@@ -7,6 +7,7 @@
 //!
 //! Source: getopt(3), and "Program Argument Syntax Conventions" of the GNU C library's manual.
 
+use crate::text::hold;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
@@ -102,9 +103,9 @@ impl Given {
     pub fn key(&self) -> &'static str {
         self.spec.key
     }
-    /// The value as text; invalid UTF-8 becomes U+FFFD. Empty when there is none.
+    /// The value as text (`text::hold`). Empty when there is none.
     pub fn text(&self) -> String {
-        self.value.as_deref().map(|v| v.to_string_lossy().into_owned()).unwrap_or_default()
+        self.value.as_deref().map(|v| hold(v.as_bytes()).into_owned()).unwrap_or_default()
     }
 }
 
@@ -209,7 +210,7 @@ fn parse_long(
         Some(at) => (&long[..at], Some(OsString::from_vec(long[at + 1..].to_vec()))),
         None => (long, None),
     };
-    let lossy = || String::from_utf8_lossy(long).into_owned();
+    let lossy = || hold(long).into_owned();
     let spec = find_long(specs, name, lossy)?;
     let value = match (spec.arg, attached) {
         (Arg::None, Some(_)) => return Err(GetoptError::NoArgumentAllowed(spec.long)),

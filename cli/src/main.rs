@@ -22,6 +22,7 @@ mod render;
 mod settings;
 mod signals;
 mod submit;
+mod text;
 mod view;
 mod viewing;
 mod watch;

@@ -93,6 +93,9 @@ pub struct StepSettings {
     pub stderr: Option<Redirect>,
 }
 
+/// Options whose values are bytes, kept as they are; those of all others are text.
+const BYTES: &[&str] = &["job-name", "comment", "chdir", "input", "output", "error", "export", "export-file", "wrap"];
+
 /// The whole of it.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -142,6 +145,9 @@ impl Settings {
         }
         let value = given.value.as_deref();
         let text = given.text();
+        if !BYTES.contains(&key) && value.is_some_and(|v| v.to_str().is_none()) {
+            return Err(BadValue::not_allowed(key, &text, "text in UTF-8"));
+        }
         let known = self.set_resource(key, &text, value.is_some())?
             || self.set_job(key, value.unwrap_or_default(), &text, value.is_some())?
             || self.set_client(key, value.unwrap_or_default(), &text, value.is_some())?;

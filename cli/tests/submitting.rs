@@ -270,6 +270,27 @@ fn a_controller_that_takes_requests_and_answers_nothing_is_told_and_given_up() {
 }
 
 #[test]
+fn names_that_are_not_utf8_go_to_the_controller_and_come_back_byte_for_byte() {
+    let bench = Bench::new();
+    let name = b"a\xff\xc3b";
+    let job = v1::JobRecord { id: 7, name: name.to_vec().into(), state: "PENDING".to_owned(), ..Default::default() };
+    let list_jobs = Box::new(move |_| Ok(vec![job.clone()]));
+    let served = serve(&bench.socket(), Fake { list_jobs, ..Fake::default() });
+    let sent = bench.command("sbatch").arg("-J").arg(os(name)).args(["--wrap", "true"]).output().unwrap();
+    assert!(sent.status.success(), "{sent:?}");
+    let submitted = served.fake.submitted.lock().unwrap();
+    assert_eq!(&submitted[0].spec.as_ref().unwrap().name[..], name);
+    let shown = bench.command("squeue").args(["-ah", "-o", "%.6j|"]).output().unwrap();
+    assert_eq!(shown.stdout, b"  a\xff\xc3b|\n");
+    let json = bench.command("squeue").arg("--json").output().unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(json["jobs"][0]["name"], "a\u{fffd}\u{fffd}b");
+    let refused = bench.command("sbatch").arg("--wckey").arg(os(name)).args(["--wrap", "true"]).output().unwrap();
+    let detail = b"sbatch: error: invalid --wckey 'a\xff\xc3b': text in UTF-8";
+    assert!(refused.stderr.starts_with(detail), "{}", String::from_utf8_lossy(&refused.stderr));
+}
+
+#[test]
 fn scontrol_refuses_json_where_it_only_has_text() {
     let bench = Bench::new();
     for words in [&["show", "config"][..], &["show", "step"], &["show", "lic"], &["show", "hostnames", "n[1-2]"]] {

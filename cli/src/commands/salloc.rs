@@ -183,6 +183,9 @@ fn environment(
 ) -> Vec<(OsString, OsString)> {
     let mut block = environ::own();
     environ::drop_outer_job(&mut block);
+    if !settings.job.name.is_empty() {
+        env_block::set(&mut block, b"SLURM_JOB_NAME", settings.job.name.as_bytes());
+    }
     let mut set = |name: &str, value: String| {
         if !value.is_empty() {
             env_block::set(&mut block, name.as_bytes(), value.as_bytes());
@@ -192,7 +195,6 @@ fn environment(
         set(name, record.id.to_string());
     }
     set("SLURM_CLUSTER_NAME", config.cluster.clone());
-    set("SLURM_JOB_NAME", settings.job.name.to_string_lossy());
     set("SLURM_JOB_ACCOUNT", record.account.clone());
     set("SLURM_JOB_PARTITION", record.partition.clone());
     set("SLURM_JOB_QOS", record.qos.clone());

@@ -93,7 +93,7 @@ fn nothing_chosen(settings: &Settings) -> ExitCode {
 /// `Cancel job_id=69 name=aa partition=debug [y/n]? `; the end of the input is a no.
 fn confirm(one: &Chosen, input: &mut impl BufRead) -> bool {
     let record = one.record.clone().unwrap_or_default();
-    let name = String::from_utf8_lossy(&record.name).into_owned();
+    let name = crate::view::job::text(&record.name);
     let what = if one.target.step.is_some() { "step_id" } else { "job_id" };
     loop {
         let question = format!("Cancel {what}={} name={name} partition={} [y/n]? ", one.target, record.partition);

@@ -20,6 +20,7 @@ mod update_partition;
 use crate::getopt::OptionSpec;
 use crate::viewing;
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
 static OPTIONS: &[OptionSpec] = &[
@@ -78,7 +79,7 @@ fn run(words: &[OsString]) -> Result<ExitCode, ExitCode> {
         let ours = viewing::client("scontrol")?.config.cluster;
         viewing::clusters("scontrol", asked.as_deref(), &ours)?;
     }
-    let command: Vec<String> = parsed.operands.iter().map(|w| w.to_string_lossy().into_owned()).collect();
+    let command: Vec<String> = parsed.operands.iter().map(|w| crate::text::hold(w.as_bytes()).into_owned()).collect();
     crate::client::block_on(async {
         if command.is_empty() {
             Ok(prompt::run(&mut session).await)

@@ -217,7 +217,7 @@ fn write_list<T>(
 
 fn write_string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
-    for byte in text.bytes() {
+    for byte in crate::text::lossy(text).bytes() {
         match byte {
             b'"' => out.extend_from_slice(b"\\\""),
             b'\\' => out.extend_from_slice(b"\\\\"),
@@ -248,7 +248,8 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_stay_valid_json() {
+    fn control_characters_and_bytes_that_are_no_text_stay_valid_json() {
+        assert_eq!(to_bytes(&json!(crate::text::hold(b"a\xffb")), Style::Compact), "\"a\u{fffd}b\"\n".as_bytes());
         let value = json!("\u{1}\u{7f}\t");
         let bytes = to_bytes(&value, Style::Compact);
         assert_eq!(serde_json::from_slice::<Value>(&bytes).unwrap(), value);

@@ -3,6 +3,7 @@
 //! Sources: sbatch(1), "filename pattern"; recorded outputs of Slurm 26.05 (`StdErr=` is empty when it follows stdout).
 
 use super::job::text;
+use crate::text::release;
 use sluice_model::filename::{self, FilenameContext};
 use sluice_proto::v1;
 
@@ -63,7 +64,7 @@ fn expand(job: &v1::JobRecord, pattern: &str) -> String {
         job_name: &job.name,
         ..FilenameContext::default()
     };
-    let file = text(&filename::expand(pattern.as_bytes(), &context)).into_owned();
+    let file = text(&filename::expand(&release(pattern.as_bytes()), &context)).into_owned();
     let work_dir = job.spec.as_ref().map(|s| text(&s.work_dir).into_owned()).unwrap_or_default();
     if file.starts_with('/') || work_dir.is_empty() {
         file

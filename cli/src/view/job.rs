@@ -32,9 +32,9 @@ pub fn reason(job: &v1::JobRecord) -> &'static str {
     Reason::from_number(job.reason).as_str()
 }
 
-/// Names are bytes; invalid UTF-8 is replaced, control characters would break tables and are replaced as well.
+/// Names are bytes and print as they are; only control characters, which would break tables, are replaced.
 pub fn text(bytes: &[u8]) -> Cow<'_, str> {
-    let text = String::from_utf8_lossy(bytes);
+    let text = crate::text::hold(bytes);
     if text.chars().any(char::is_control) {
         Cow::Owned(text.chars().map(|c| if c.is_control() { '?' } else { c }).collect())
     } else {
@@ -237,6 +237,6 @@ mod tests {
     #[test]
     fn control_characters_do_not_reach_the_terminal() {
         assert_eq!(text(b"a\x1b[2Jb\n"), "a?[2Jb?");
-        assert_eq!(text(b"\xff"), "\u{fffd}");
+        assert_eq!(&*crate::text::release(text(b"\xff\n").as_bytes()), b"\xff?");
     }
 }

@@ -6,6 +6,7 @@ use crate::owner::wall_clock;
 use crate::records::{self, Detail};
 use crate::store::HistoryQuery;
 use crate::view::Remarks;
+use bytes::Bytes;
 use sluice_engine::command::{Caller, JobTarget, Role};
 use sluice_engine::job::{ArrayRole, Phase};
 use sluice_engine::{Job, Reject, State};
@@ -29,7 +30,7 @@ struct Filter {
     states: Option<Vec<JobState>>,
     partitions: Vec<String>,
     accounts: Vec<String>,
-    names: Vec<String>,
+    names: Vec<Bytes>,
     nodes: Vec<NodeName>,
     qos: Vec<String>,
 }
@@ -52,7 +53,7 @@ impl Filter {
                 })
             && has(&self.accounts, spec.account.as_deref().unwrap_or_default())
             && has(&self.qos, spec.qos.as_deref().unwrap_or("normal"))
-            && (self.names.is_empty() || self.names.iter().any(|n| n.as_bytes() == spec.name.as_bytes()))
+            && (self.names.is_empty() || self.names.iter().any(|n| n == spec.name.as_bytes()))
             && (self.nodes.is_empty()
                 || job.run().is_some_and(|run| run.allocation.names().any(|n| self.nodes.contains(n))))
     }

@@ -7,6 +7,7 @@ use crate::client::{Client, Controller, Retry};
 use crate::error::{CallError, print_call_error, refusal};
 use crate::render::json::Style;
 use crate::render::table::{self, Column, Form};
+use crate::text::wire;
 use crate::view::clock::Clock;
 use crate::view::job as facts;
 use crate::viewing;
@@ -32,7 +33,7 @@ async fn load(client: &mut Client, settings: &Settings) -> Result<(Vec<v1::JobRe
         accounts: settings.accounts.clone(),
         states: super::window::request_states(&settings.states),
         partitions: settings.partitions.clone(),
-        names: settings.names.clone(),
+        names: settings.names.iter().map(|n| wire(n)).collect(),
         nodes: settings.nodes.clone(),
         qos: settings.qos.clone(),
         start,

@@ -1,6 +1,7 @@
 //! Which jobs scancel acts upon. Pure.
 
 use super::settings::Settings;
+use crate::text::wire;
 use sluice_model::job_target::JobTarget;
 use sluice_model::{IndexSet, JobId};
 use sluice_proto::v1;
@@ -31,7 +32,7 @@ pub fn request(settings: &Settings) -> v1::ListJobsRequest {
         states: settings.states.iter().map(|s| s.long().to_owned()).collect(),
         partitions: one(&settings.partition),
         accounts: one(&settings.account),
-        names: one(&settings.name),
+        names: settings.name.iter().map(|n| wire(n)).collect(),
         nodes: settings.nodes.clone(),
         qos: one(&settings.qos),
         detail: settings.wckey.is_some() || settings.reservation.is_some(),

@@ -175,7 +175,7 @@ pub async fn write(session: &mut Session, words: &[String]) -> Done {
     let default = format!("slurm-{word}.sh");
     let path = words.get(2).unwrap_or(&default);
     if path == "-" {
-        session.print(&script);
+        crate::out::complain("scontrol", crate::out::print_raw(&script), std::process::ExitCode::SUCCESS);
         return true;
     }
     match std::fs::File::create(path).and_then(|mut file| file.write_all(&script)) {

@@ -96,7 +96,7 @@ async fn by_name(session: &mut Session, action: Action, name: &str) -> Done {
     let me = crate::viewing::me();
     // Everyone's for an administrator, one's own for others: the controller refuses what is not ours.
     let users = if me.uid == 0 { Vec::new() } else { vec![me.user] };
-    let request = v1::ListJobsRequest { names: vec![name.to_owned()], users, ..Default::default() };
+    let request = v1::ListJobsRequest { names: vec![crate::text::wire(name)], users, ..Default::default() };
     let jobs = match client.list_jobs(request).await {
         Ok(answer) => answer.jobs,
         Err(error) => {

@@ -145,7 +145,7 @@ fn apply(change: &Change, now: Time, zone: &TimeZone, update: &mut Update) -> Re
     let action = &mut update.action;
     let wrong = |what: &str, e: sluice_model::error::ParseError| Wrong::value(what, &e.value, &e.allowed);
     let text = || Some(value.to_owned());
-    let bytes = || Some(value.as_bytes().to_vec().into());
+    let bytes = || Some(crate::text::wire(value));
     match found {
         Key::JobId => {
             update.targets = job_target::parse_list(value)

@@ -7,6 +7,7 @@ use super::{lines, sort};
 use crate::client::{Client, Controller, Retry};
 use crate::error::CallError;
 use crate::render::json::Style;
+use crate::text::wire;
 use crate::view::clock::Clock;
 use crate::view::job as facts;
 use crate::view::jobs_json::{self, Surroundings};
@@ -113,7 +114,7 @@ fn request(settings: &Settings, order: &[sort::Key]) -> v1::ListJobsRequest {
         states: settings.states.clone(),
         partitions: settings.partitions.clone(),
         accounts: settings.accounts.clone(),
-        names: settings.names.clone(),
+        names: settings.names.iter().map(|n| wire(n)).collect(),
         nodes: settings.nodes.clone(),
         qos: settings.qos.clone(),
         detail,
