@@ -291,6 +291,26 @@ fn names_that_are_not_utf8_go_to_the_controller_and_come_back_byte_for_byte() {
 }
 
 #[test]
+fn scancel_of_a_step_that_is_not_there_is_an_error() {
+    let bench = Bench::new();
+    let step =
+        |step, end| v1::StepRecord { key: Some(v1::StepKey { job: 7, attempt: 0, step }), end, ..Default::default() };
+    let steps = vec![step(0, None), step(1, Some(1))];
+    let job = v1::JobRecord { id: 7, state: "RUNNING".to_owned(), steps, ..Default::default() };
+    let list_jobs = Box::new(move |_| Ok(vec![job.clone()]));
+    let served = serve(&bench.socket(), Fake { list_jobs, ..Fake::default() });
+    let unknown = bench.run("scancel", &["7.9"]);
+    assert_eq!(unknown.stderr, "scancel: error: Kill job error on job step id 7.9: Invalid job id specified\n");
+    let over = bench.run("scancel", &["7.1"]);
+    let why = "Job/step already completing or completed";
+    assert_eq!(over.stderr, format!("scancel: error: Kill job error on job step id 7.1: {why}\n"));
+    assert_eq!((unknown.code, over.code), (Some(1), Some(1)));
+    assert!(served.fake.controlled.lock().unwrap().is_empty(), "nothing was signalled");
+    assert_eq!(bench.run("scancel", &["7.0"]).code, Some(0));
+    assert_eq!(served.fake.controlled.lock().unwrap().len(), 1);
+}
+
+#[test]
 fn scontrol_refuses_json_where_it_only_has_text() {
     let bench = Bench::new();
     for words in [&["show", "config"][..], &["show", "step"], &["show", "lic"], &["show", "hostnames", "n[1-2]"]] {

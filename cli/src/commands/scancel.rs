@@ -9,15 +9,21 @@ mod settings;
 use crate::client::{Client, Controller, Retry, block_on};
 use crate::error::{CallError, print_call_error, refusal};
 use crate::getopt::{self, Operands, OptionSpec};
+use crate::watch::is_running;
 use crate::{errln, help, out};
 use select::Chosen;
 use settings::Settings;
+use sluice_model::StepId;
 use sluice_proto::v1::{self, control_request::Action};
 use std::ffi::OsString;
 use std::io::BufRead;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 const NAME: &str = "scancel";
+
+/// A step that is not known after so long is none.
+const NEW_STEP: Duration = Duration::from_secs(2);
 
 pub fn options() -> &'static [OptionSpec] {
     settings::OPTIONS
@@ -121,6 +127,11 @@ async fn act(client: &mut Client, settings: &Settings, one: &Chosen) -> Result<(
         }
     }
     let wire = one.wire_target();
+    if let Some(StepId::Numbered(_)) = one.target.step
+        && let Err(e) = find_step(client, one).await
+    {
+        return report(settings, one, &e);
+    }
     if let Some(comment) = &settings.admin_comment {
         let update = v1::UpdateJobAction {
             target: Some(wire.clone()),
@@ -135,7 +146,7 @@ async fn act(client: &mut Client, settings: &Settings, one: &Chosen) -> Result<(
         (None, None) if !settings.batch => Action::Cancel(v1::CancelAction { target: Some(wire) }),
         (step, signal) => Action::Signal(v1::SignalAction {
             target: Some(wire),
-            step: step.map(sluice_model::StepId::to_wire),
+            step: step.map(StepId::to_wire),
             signal: u32::from(signal.unwrap_or(9)),
             batch: settings.batch,
             full: settings.full,
@@ -144,6 +155,26 @@ async fn act(client: &mut Client, settings: &Settings, one: &Chosen) -> Result<(
     match control(client, action).await {
         Ok(()) => Ok(()),
         Err(e) => report(settings, one, &e),
+    }
+}
+
+/// Whether the step is there to be ended. The controller hears of one within a second of its beginning.
+async fn find_step(client: &mut Client, one: &Chosen) -> Result<(), CallError> {
+    let refused =
+        |code, message: &str| Err(CallError::Refused(v1::Refusal { code, message: message.to_owned(), detail: None }));
+    let asked = one.target.step.map(StepId::to_wire);
+    let begin = Instant::now();
+    loop {
+        let (jobs, states) = (vec![one.wire_target()], vec!["ALL".to_owned()]);
+        let list = client.list_jobs(v1::ListJobsRequest { jobs, states, steps: true, ..Default::default() }).await?;
+        let found = list.jobs.iter().flat_map(|j| &j.steps).find(|s| s.key.map(|k| k.step) == asked);
+        match found {
+            Some(step) if step.end.is_none() => return Ok(()),
+            Some(_) => return refused(refusal::JOB_FINISHED, "Job/step already completing or completed"),
+            None if begin.elapsed() < NEW_STEP && list.jobs.iter().any(is_running) => {}
+            None => return refused(refusal::INVALID_JOB_ID, "Invalid job id specified"),
+        }
+        tokio::time::sleep(NEW_STEP / 10).await;
     }
 }
 
