@@ -111,6 +111,9 @@ pub fn place(job: &Job<'_>, request: &StepRequest, running: &[&ManagedStep]) -> 
 fn wanted<'a>(job: &Job<'_>, request: &'a StepRequest) -> Result<Wanted<'a>, String> {
     let nodes = request.nodes.as_ref().map(|n| n.min.max(1));
     let all = job.allocation.nodes.len() as u32;
+    if let Some(asked) = nodes.filter(|n| *n > all) {
+        return Err(format!("Only allocated {all} nodes asked for {asked}"));
+    }
     let asked = (request.node_list.len() as u32).max(1);
     let ntasks = match (request.ntasks, request.ntasks_per_node) {
         (Some(n), _) => n,
@@ -472,7 +475,9 @@ mod tests {
         assert_eq!(bench.place(&n(3)), Placed::Never(TOO_MANY.into()));
         assert!(matches!(bench.place(&StepRequest { overcommit: true, ..n(3) }), Placed::Now { .. }));
         let two_nodes = StepRequest { nodes: Some(NodeCount { min: 2, max: None }), ..n(2) };
-        assert_eq!(bench.place(&two_nodes), Placed::Never(NO_NODE.into()));
+        assert_eq!(bench.place(&two_nodes), Placed::Never("Only allocated 1 nodes asked for 2".into()));
+        let other_one = StepRequest { relative: Some(1), ..n(1) };
+        assert_eq!(bench.place(&other_one), Placed::Never(NO_NODE.into()));
         let memory = sluice_proto::v1::MemoryRequest::from(&MemoryRequest::PerNode(2000));
         assert_eq!(bench.place(&StepRequest { memory: Some(memory), ..n(1) }), Placed::Never(NO_MEMORY.into()));
         let stranger = StepRequest { node_list: vec!["n9".into()], ..n(1) };

@@ -218,6 +218,11 @@ async fn in_job(client: &mut Client, plan: &Plan, job: u32, signals: &mut Signal
             errln!("srun: Check SLURM_JOB_ID environment variable. Expired or invalid job {job}");
             return exit_error(ExitCode::from(1));
         }
+        // Slurm's client says this one by itself.
+        Err(CallError::Failed { problem }) if problem.starts_with("Only allocated ") => {
+            errln!("srun: error: {problem}");
+            return exit_error(ExitCode::from(1));
+        }
         Err(e) => return fail(&format!("Unable to create step for job {job}"), &e),
     };
     match conduct(client, plan, &step, None, signals, std::future::pending()).await {

@@ -48,6 +48,7 @@ pub fn spec(site: &Site, launch: &LaunchJob, job: &VerifiedJob) -> Result<Superv
     }
 
     let submitted = env::cleaned(&launch.environment);
+    env::conf(&mut v, site, &submitted);
     let has = |name: &[u8]| sluice_model::env_block::get(&submitted, name).is_some();
     if !has(b"SLURM_SUBMIT_DIR") {
         v.set_bytes("SLURM_SUBMIT_DIR", spec.work_dir.as_bytes());
@@ -185,7 +186,12 @@ mod tests {
             environment: b"A=\xff\0SLURM_JOB_ID=1\0SLURM_ARRAY_TASK_ID=4\0".to_vec().into(),
             ..LaunchJob::default()
         };
-        let site = Site { cluster: "test_cluster".into(), node: "n1".into(), ..Site::default() };
+        let site = Site {
+            cluster: "test_cluster".into(),
+            node: "n1".into(),
+            client_config: Some(b"/etc/sluice/client.toml".to_vec()),
+            ..Site::default()
+        };
         (site, order, VerifiedJob { body, allocation })
     }
 
@@ -197,7 +203,7 @@ mod tests {
         // As recorded from Slurm 26.05 (`sbatch -n2 -c1 --mem=50`), but for what names Slurm's own files and ids, and
         // SLURM_TASK_PID, which the task gets when it has one.
         for expected in "SLURMD_NODENAME=n1 SLURM_CLUSTER_NAME=test_cluster SLURM_CPUS_ON_NODE=2 SLURM_CPUS_PER_TASK=1 \
-            SLURM_GTIDS=0 SLURM_JOBID=11 SLURM_JOB_ACCOUNT=root SLURM_JOB_CPUS_PER_NODE=2 \
+            SLURM_CONF=/etc/sluice/client.toml SLURM_GTIDS=0 SLURM_JOBID=11 SLURM_JOB_ACCOUNT=root SLURM_JOB_CPUS_PER_NODE=2 \
             SLURM_JOB_END_TIME=1827568798 SLURM_JOB_EXCLUSIVE=NO SLURM_JOB_GID=1500 SLURM_JOB_ID=11 \
             SLURM_JOB_NAME=wrap SLURM_JOB_NODELIST=n1 SLURM_JOB_NUM_NODES=1 SLURM_JOB_OVERSUBSCRIBE=NO \
             SLURM_JOB_PARTITION=primary SLURM_JOB_QOS=normal SLURM_JOB_START_TIME=1796032798 SLURM_JOB_UID=1500 \
@@ -212,6 +218,9 @@ mod tests {
             let found = env_block::get(block, name.as_bytes()).map(String::from_utf8_lossy);
             assert_eq!(found.as_deref(), Some(value), "{name}");
         }
+        let order = LaunchJob { environment: b"SLURM_CONF=/opt/slurm.conf\0".to_vec().into(), ..order };
+        let own = super::spec(&site, &order, &job).unwrap();
+        assert_eq!(env_block::get(&own.tasks[0].environment, b"SLURM_CONF"), None, "the user's own stays");
         assert!(env_block::vars(block).all(|(_, value)| !value.is_empty()));
         assert_eq!(&spec.environment[..], b"A=\xff\0", "nothing of the job it was submitted from");
         assert_eq!(spec.tasks[0].stdout_path.as_deref(), Some(&b"slurm-11.out"[..]));

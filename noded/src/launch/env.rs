@@ -142,6 +142,15 @@ pub fn job(site: &Site, body: &JobCredentialBody, allocation: &Allocation) -> Va
     v
 }
 
+/// SLURM_CONF: where the cluster's commands find their configuration, unless the user has said where Slurm's do.
+pub fn conf(v: &mut Vars, site: &Site, submitted: &[u8]) {
+    if sluice_model::env_block::get(submitted, b"SLURM_CONF").is_none()
+        && let Some(file) = &site.client_config
+    {
+        v.set_bytes("SLURM_CONF", file);
+    }
+}
+
 /// What was asked for, where sbatch's options say so.
 pub fn request(v: &mut Vars, body: &JobCredentialBody) {
     if body.ntasks > 0 {

@@ -157,6 +157,7 @@ fn step_env(
     if !has(b"SLURM_SUBMIT_DIR") {
         v.set_bytes("SLURM_SUBMIT_DIR", &job.work_dir);
     }
+    env::conf(&mut v, site, &launch.environment);
     // The job's own name is in the accounting; in the environment srun's word on it wins (a deleted one becomes the
     // program's name, which srun sets).
     if let Some(name) = sluice_model::env_block::get(&launch.environment, b"SLURM_JOB_NAME") {

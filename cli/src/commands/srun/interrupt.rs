@@ -53,7 +53,7 @@ impl Interrupts {
         self.count = if together { self.count + 1 } else { 1 };
         self.last = Some(now);
         match (self.at_once, self.count) {
-            (true, 1) => Action::Forward(nix::libc::SIGINT),
+            (true, 1) => Action::Interrupt,
             (true, _) => Action::Terminate,
             (false, 1) => Action::Report,
             (false, 2) => Action::Interrupt,
@@ -86,7 +86,7 @@ mod tests {
     fn options_shorten_the_way() {
         let start = Instant::now();
         let mut at_once = Interrupts::new(true, false);
-        assert_eq!(at_once.signal(SIGINT, start), Action::Forward(SIGINT));
+        assert_eq!(at_once.signal(SIGINT, start), Action::Interrupt);
         assert_eq!(at_once.signal(SIGINT, at(start, 10)), Action::Terminate);
         assert_eq!(Interrupts::new(false, true).signal(SIGINT, start), Action::Terminate);
     }
