@@ -144,6 +144,21 @@ pub fn remove(path: &Path) {
     let _ = fs::remove_dir(path);
 }
 
+/// Writes into the daemon's state which group it has made, for whoever tidies up after one that was killed, and removes
+/// the former one if it is another. What can't be written only stays empty groups.
+pub fn note(state: &Path, tree: Option<&Tree>) {
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    let file = state.join("cgroup");
+    let root = tree.map(|t| t.root.as_path());
+    let former = fs::read(&file).ok().map(|bytes| PathBuf::from(std::ffi::OsString::from_vec(bytes)));
+    if let Some(former) = former.filter(|f| Some(f.as_path()) != root && f.join("cgroup.procs").exists()) {
+        remove(&former);
+    }
+    if let Err(error) = fs::write(&file, root.map_or(&b""[..], |r| r.as_os_str().as_bytes())) {
+        tracing::warn!(file = %file.display(), %error, "the daemon's cgroup is not written down");
+    }
+}
+
 /// What full isolation needs and the tree lacks, in words for the node's report.
 pub fn missing(tree: Option<&Tree>) -> Vec<String> {
     let Some(tree) = tree else { return vec!["a writable cgroup v2 tree".to_owned()] };
@@ -157,6 +172,21 @@ pub fn missing(tree: Option<&Tree>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_group_is_written_down_and_a_former_one_that_is_no_cgroup_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let group = |name: &str| {
+            let root = dir.path().join(name);
+            fs::create_dir_all(root.join("job_1.0/step_0")).unwrap();
+            Tree { root, controllers: Vec::new() }
+        };
+        let (old, new) = (group("sluice-old"), group("sluice-new"));
+        note(dir.path(), Some(&old));
+        note(dir.path(), Some(&new));
+        assert!(old.root.join("job_1.0/step_0").exists());
+        assert_eq!(fs::read(dir.path().join("cgroup")).unwrap(), new.root.to_str().unwrap().as_bytes());
+    }
 
     #[test]
     fn the_mount_is_found_wherever_it_is() {

@@ -121,6 +121,7 @@ async fn serve(mut options: Options) -> Result<()> {
     // A name of its own: several daemons (of several clusters) may share a host.
     let tree =
         cgroup::find(&format!("{}-{:08x}", options.name, fingerprint(&options.state)), options.cgroup.as_deref());
+    cgroup::note(&options.state, tree.as_ref());
     let mut missing = cgroup::missing(tree.as_ref());
     if !nix::unistd::geteuid().is_root() {
         missing.push("root's rights (jobs run as the daemon's own user)".to_owned());
@@ -223,7 +224,7 @@ async fn serve(mut options: Options) -> Result<()> {
     let _ = tokio::task::spawn_blocking(move || thread.join()).await;
     if let Some(group) = group {
         // Stays while jobs run in it.
-        let _ = std::fs::remove_dir(group);
+        cgroup::remove(&group);
     }
     outcome
 }

@@ -41,13 +41,18 @@ fn down_works_when_the_controller_is_dead_and_the_pid_file_is_stale() {
     let cluster = Cluster::start();
     cluster.submit(&["--output=/dev/null", "--wrap=touch started; sleep 1000"]);
     wait_for("the job", || cluster.read("started").ok_or(()));
+    let group = std::fs::read_to_string(cluster.dir().join("node1/cgroup")).unwrap_or_default();
     cluster.kill("ctld", Signal::SIGKILL);
+    cluster.kill("node1", Signal::SIGKILL);
     // Somebody else's process has the number now.
     let other = Command::new("sleep").arg("1000").spawn().expect("sleep");
     std::fs::write(cluster.dir().join("run/ctld.pid"), format!("{}\n", other.id())).expect("the pid file");
     let mut other = scopeguard(other);
     assert_eq!(cluster.local::<&str>("down", &[]).code, 0);
     assert_eq!(cluster.processes(), []);
+    let left: Vec<_> = std::fs::read_dir(cluster.dir().join("run")).expect("run").flatten().collect();
+    assert!(left.is_empty(), "left in run/: {left:?}");
+    assert!(group.is_empty() || !std::path::Path::new(&group).exists(), "cgroup {group} is left");
     assert!(other.0.try_wait().expect("its state").is_none(), "a foreign process was killed");
 }
 

@@ -5,6 +5,9 @@ use super::daemon::{self, Role, Running};
 use super::layout::Layout;
 use super::{LocalError, Result, link, place, say};
 use sluice_proto::v1;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -40,11 +43,37 @@ pub(super) fn stop(layout: &Layout) -> Result<usize> {
     daemon::end(layout, &nodes, Duration::from_secs(10))?;
     daemon::end(layout, &controller, Duration::from_secs(15))?;
     daemon::kill_steps(layout)?;
-    for name in daemons.keys() {
-        // Only tidy: pid files are not believed.
-        let _ = std::fs::remove_file(layout.pid_file(name));
-    }
+    tidy(layout);
     Ok(daemons.len())
+}
+
+/// Takes away what daemons leave that were killed: sockets, pid files, empty cgroups. All are dead by now, and what
+/// can't be removed does no harm.
+fn tidy(layout: &Layout) {
+    let entries = |dir: &Path| std::fs::read_dir(dir).into_iter().flatten().flatten().map(|e| e.path());
+    let dead = |path: &PathBuf| path.extension().is_some_and(|e| e == "sock" || e == "pid");
+    for path in entries(&layout.run()).filter(dead) {
+        let _ = std::fs::remove_file(path);
+    }
+    // A node daemon writes down which group it has made for its jobs.
+    for note in entries(layout.dir()).map(|node| node.join("cgroup")) {
+        if let Ok(group) = std::fs::read(&note) {
+            let group = PathBuf::from(OsString::from_vec(group));
+            if group.join("cgroup.procs").exists() {
+                remove_groups(&group);
+            }
+        }
+    }
+}
+
+/// The kernel removes only groups in which nothing runs.
+fn remove_groups(group: &Path) {
+    for entry in std::fs::read_dir(group).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|t| t.is_dir()) {
+            remove_groups(&entry.path());
+        }
+    }
+    let _ = std::fs::remove_dir(group);
 }
 
 /// Cancels all jobs and waits until their processes are gone.

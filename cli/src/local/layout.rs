@@ -76,9 +76,9 @@ impl Layout {
     pub(super) fn ca(&self) -> PathBuf {
         self.dir.join("etc/ca.pem")
     }
-    /// Taken by `up` and `down`, so that they don't mix.
-    pub(super) fn lock(&self) -> PathBuf {
-        self.dir.join("run/lock")
+    /// Sockets and process ids. Locked by `up` and `down`, so that they don't mix.
+    pub(super) fn run(&self) -> PathBuf {
+        self.dir.join("run")
     }
     /// State of a daemon: `ctld` or a node's name.
     pub(super) fn state(&self, daemon: &str) -> PathBuf {

@@ -10,8 +10,9 @@ use std::process::ExitCode;
 
 /// Held while the cluster is started or stopped.
 pub(super) fn lock(layout: &Layout) -> Result<Flock<File>> {
-    let path = layout.lock();
-    let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(at(&path))?;
+    // The folder itself: a file made for this would have to be left behind.
+    let path = layout.run();
+    let file = File::open(&path).map_err(at(&path))?;
     Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| {
         if errno == nix::errno::Errno::EWOULDBLOCK {
             return LocalError::Said(format!("another sluice local is at work in {}", layout.dir().display()));

@@ -44,6 +44,19 @@ impl Owner {
                 Err(error) => tracing::error!(job = key.0, %error, "a job's record can't be read; it is left alone"),
             }
         }
+        self.remove_left_groups();
+    }
+
+    /// Groups of jobs that are over: a daemon that was killed could not remove them. One in which something runs stays.
+    fn remove_left_groups(&self) {
+        let Some(tree) = &self.setup.tree else { return };
+        for entry in std::fs::read_dir(&tree.root).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let key = name.to_str().and_then(|n| spool::parse_attempt(n.strip_prefix("job_")?));
+            if key.is_some_and(|key| !self.attempts.contains_key(&key)) {
+                crate::cgroup::remove(&entry.path());
+            }
+        }
     }
 
     fn adopt(&mut self, key: AttemptKey, order: &LaunchJob, dir: PathBuf) {

@@ -331,6 +331,19 @@ impl Drop for Bench {
                 }
             }
         }
+        for node in (1..=9).map(|n| format!("node{n}")) {
+            use std::os::unix::ffi::OsStringExt;
+            let group = std::fs::read(self.path(&format!("{node}/cgroup"))).unwrap_or_default();
+            let group = PathBuf::from(std::ffi::OsString::from_vec(group));
+            // The kernel may need a moment to see that all of it is dead.
+            for _ in 0..200 {
+                if !group.join("cgroup.procs").exists() {
+                    break;
+                }
+                sluice_noded::cgroup::remove(&group);
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
     }
 }
 
