@@ -38,6 +38,7 @@ pub async fn run(
         return;
     }
     changed.mark_changed();
+    let mut known = query::Feed::new();
     loop {
         match tokio::time::timeout(IDLE_PASS, changed.changed()).await {
             Ok(Ok(())) | Err(_) => {}
@@ -46,24 +47,29 @@ pub async fn run(
         changed.mark_unchanged();
         let begin = Instant::now();
         let snapshot = Arc::clone(&published);
+        // Lost with a pass that fails: the next one starts anew.
+        let mut feed = std::mem::take(&mut known);
         let pass = tokio::task::spawn_blocking(move || {
             let state = snapshot.state();
             let now = wall_clock();
-            let input = query::scheduler_input(&state, now);
-            if input.pending.is_empty() {
-                return (sluice_sched::Plan::default(), Remarks { at: Some(now), ..Remarks::default() });
+            feed.update(&state, now, &query::AsIs);
+            if feed.pending() == 0 {
+                return (sluice_sched::Plan::default(), Remarks { at: Some(now), ..Remarks::default() }, feed);
             }
-            let mut plan = sluice_sched::plan(&input);
+            let mut plan = feed.plan(&state, now, &query::AsIs);
             let remarks = Remarks {
                 reasons: std::mem::take(&mut plan.reasons).into_iter().collect(),
                 planned: std::mem::take(&mut plan.reservations).into_iter().map(|r| (r.job, r)).collect(),
                 at: Some(now),
             };
-            (plan, remarks)
+            (plan, remarks, feed)
         })
         .await;
         let (plan, remarks) = match pass {
-            Ok(done) => done,
+            Ok((plan, remarks, feed)) => {
+                known = feed;
+                (plan, remarks)
+            }
             Err(error) => {
                 // A defect of the scheduler must not take the controller down; it is tried again after the next change.
                 tracing::error!(%error, "the scheduling pass failed");

@@ -189,7 +189,7 @@ impl State {
         [end.map(|e| State::later(e, over)), warn, job.spec.deadline].into_iter().flatten().chain(mails).min()
     }
 
-    fn sched_key(&self, job: &Job) -> Option<SchedKey> {
+    pub(crate) fn sched_key(&self, job: &Job) -> Option<SchedKey> {
         let free = job.hold == Hold::No && job.waiting_on.is_none() && !job.dependency_failed;
         if !is_pending(job) || job.eligible.is_none() || !free {
             return None;

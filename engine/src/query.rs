@@ -1,11 +1,13 @@
 //! Questions to the state: what the scheduler must see, why a job waits, what is free, what nodes are owed. Reads only.
 
 mod estimate;
+mod feed;
 mod nodes;
 mod scheduling;
 mod waiting;
 
 pub use estimate::{Estimate, test_submission};
+pub use feed::{AsIs, Feed, Outlook};
 pub use nodes::{Free, NodeBase, NodeCondition, available, expected_attempts, free, node_state, owed_launches};
 pub use scheduling::{array_room, requested, scheduler_input};
 pub use waiting::{hold_reason, wait_reason};

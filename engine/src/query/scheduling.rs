@@ -18,6 +18,11 @@ const ARRAY_BURST: u64 = 1000;
 /// What the scheduler decides on: eligible jobs in priority order (as many as the policy's queue depth), and all that
 /// holds resources. Costs what it returns, however many jobs wait.
 pub fn scheduler_input(state: &State, now: Time) -> Input {
+    input(state, now, state.index.hardware.policy.queue_depth as usize)
+}
+
+/// With so many of the jobs that wait.
+pub(super) fn input(state: &State, now: Time, depth: usize) -> Input {
     let hardware = &state.index.hardware;
     let nodes = hardware
         .nodes
@@ -34,14 +39,14 @@ pub fn scheduler_input(state: &State, now: Time) -> Input {
         nodes,
         partitions: hardware.partitions.clone(),
         running,
-        pending: pending_jobs(state, hardware.policy.queue_depth as usize),
+        pending: pending_jobs(state, depth),
         policy: hardware.policy.clone(),
         licenses: hardware.licenses.clone(),
         limits: None,
     }
 }
 
-fn running_job(state: &State, job: &Job, now: Time) -> Option<RunningJob> {
+pub(super) fn running_job(state: &State, job: &Job, now: Time) -> Option<RunningJob> {
     let run = job.run()?;
     let ends = match &job.phase {
         Phase::Running(run) => match (run.kill_at, run.suspended_since) {
@@ -75,18 +80,29 @@ fn running_job(state: &State, job: &Job, now: Time) -> Option<RunningJob> {
 
 fn pending_jobs(state: &State, depth: usize) -> Vec<PendingJob> {
     let mut pending = Vec::new();
-    let mut room: BTreeMap<JobId, u64> = BTreeMap::new();
+    let mut room = Room::default();
     for key in &state.index.eligible {
         if pending.len() >= depth {
             break;
         }
-        let Some(job) = state.jobs.get(&key.job) else { continue };
+        pending.extend(state.jobs.get(&key.job).and_then(|job| room.show(state, job)));
+    }
+    pending
+}
+
+/// How many more tasks of each array the scheduler may be shown.
+#[derive(Default)]
+pub(super) struct Room(BTreeMap<JobId, u64>);
+
+impl Room {
+    /// An eligible job as the scheduler is shown it; None when it is not its turn. To be asked in queue order.
+    pub(super) fn show(&mut self, state: &State, job: &Job) -> Option<PendingJob> {
         if wants_singleton(job) && singleton_blocked(state, job) {
-            continue;
+            return None;
         }
         let mut indices = Vec::new();
         if let Some(array) = job.array_id() {
-            let left = room.entry(array).or_insert_with(|| array_room(state, job).unwrap_or(ARRAY_BURST));
+            let left = self.0.entry(array).or_insert_with(|| array_room(state, job).unwrap_or(ARRAY_BURST));
             match &job.array {
                 ArrayRole::Pending { indices: waiting, .. } => {
                     // Of an array that must run one at a time only one task can start.
@@ -94,16 +110,15 @@ fn pending_jobs(state: &State, depth: usize) -> Vec<PendingJob> {
                     indices.extend(waiting.take((*left).min(most)).iter());
                     *left -= indices.len() as u64;
                     if indices.is_empty() {
-                        continue;
+                        return None;
                     }
                 }
-                _ if *left == 0 => continue,
+                _ if *left == 0 => return None,
                 _ => *left -= 1,
             }
         }
-        pending.push(pending_job(state, job, indices));
+        Some(pending_job(state, job, indices))
     }
-    pending
 }
 
 pub(crate) fn pending_job(state: &State, job: &Job, indices: Vec<u32>) -> PendingJob {

@@ -23,6 +23,8 @@ pub struct World {
     pub journal: Vec<Event>,
     /// Effects since they were last taken.
     pub effects: Vec<Effect>,
+    /// Fed with every change: must plan as one that sees all for the first time.
+    feed: query::Feed,
 }
 
 pub fn node(name: &str, cpus: u32) -> NodeSpec {
@@ -159,6 +161,7 @@ impl World {
             now: Time::from_secs(1_000_000),
             journal: Vec::new(),
             effects: Vec::new(),
+            feed: query::Feed::new(),
         };
         let names: Vec<NodeName> = config.nodes.iter().map(|n| n.name.clone()).collect();
         w.ok(Command::Configure { config: Arc::new(config) });
@@ -178,6 +181,9 @@ impl World {
         self.effects.extend(decision.effects);
         let problems = audit(&self.state);
         assert!(problems.is_empty(), "after {command:?}:\n{}", problems.join("\n"));
+        let fed = self.feed.plan(&self.state, self.now, &query::AsIs);
+        let fresh = sluice_sched::plan(&query::scheduler_input(&self.state, self.now));
+        assert!(fed == fresh, "after {command:?} the feed plans\n{fed:#?}\nbut it should be\n{fresh:#?}");
         Ok(decision.reply)
     }
 

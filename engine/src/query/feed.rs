@@ -1,0 +1,277 @@
+//! Feeds a scheduler that remembers with what changed between two snapshots of the state.
+//!
+//! Owns the scheduler and the snapshot that it knows. Promises that a plan is the one that `scheduler_input` would give with
+//! all eligible jobs, at the cost of what changed: snapshots share what did not, and that is passed over. A new
+//! configuration, or new states of partitions, make it start anew; submissions, starts, ends and nodes that come and go
+//! never do. Must not change the state.
+
+use super::nodes::takes_work;
+use super::scheduling::{Room, input, running_job};
+use crate::index::{SchedKey, wants_singleton};
+use crate::job::{Job, Phase};
+use crate::state::State;
+use imbl::ordmap::DiffItem;
+use sluice_model::{JobId, OsBytes, Time};
+use sluice_sched::{PendingJob, Plan, Policy, RunningJob, Scheduler};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What is known besides the state, and put into what the scheduler is shown. The answers for a job may change only when its
+/// record does, or with `Feed::start_anew`.
+pub trait Outlook {
+    fn policy(&self, _policy: &mut Policy) {}
+    /// Expected duration, priority.
+    fn pending(&self, _job: &Job, _shown: &mut PendingJob) {}
+    /// Expected end.
+    fn running(&self, _job: &Job, _shown: &mut RunningJob) {}
+}
+
+/// Nothing besides the state.
+pub struct AsIs;
+
+impl Outlook for AsIs {}
+
+type Name = (u32, OsBytes);
+
+#[derive(Default)]
+pub struct Feed {
+    scheduler: Scheduler,
+    known: Option<State>,
+    /// Eligible jobs that belong to an array: what it has room for is shared out anew when one of them changes.
+    arrays: BTreeMap<JobId, BTreeSet<JobId>>,
+    /// Eligible jobs that wait for their name, likewise.
+    named: BTreeMap<Name, BTreeSet<JobId>>,
+    /// Jobs whose ends move away while they are suspended.
+    suspended: BTreeSet<JobId>,
+}
+
+/// What depends on more than one record and must be looked at again.
+#[derive(Default)]
+struct Again {
+    arrays: BTreeSet<JobId>,
+    names: BTreeSet<Name>,
+}
+
+impl Feed {
+    pub fn new() -> Feed {
+        Feed::default()
+    }
+
+    /// The next `update` takes over everything.
+    pub fn start_anew(&mut self) {
+        self.known = None;
+    }
+
+    /// Jobs that could start.
+    pub fn pending(&self) -> usize {
+        self.scheduler.pending()
+    }
+
+    /// A scheduling pass over this state.
+    pub fn plan(&mut self, state: &State, now: Time, outlook: &impl Outlook) -> Plan {
+        self.update(state, now, outlook);
+        self.scheduler.plan(state.generation, now)
+    }
+
+    /// Tells the scheduler what is new.
+    pub fn update(&mut self, state: &State, now: Time, outlook: &impl Outlook) {
+        match self.known.replace(state.clone()) {
+            Some(known) if Arc::ptr_eq(&known.index.hardware, &state.index.hardware) => {
+                self.nodes(&known, state);
+                self.jobs(&known, state, now, outlook);
+            }
+            _ => self.rebuild(state, now, outlook),
+        }
+        for id in &self.suspended {
+            if let Some(job) = state.jobs.get(id) {
+                show_running(&mut self.scheduler, state, job, now, outlook);
+            }
+        }
+    }
+
+    fn rebuild(&mut self, state: &State, now: Time, outlook: &impl Outlook) {
+        self.arrays.clear();
+        self.named.clear();
+        self.suspended.clear();
+        let mut all = input(state, now, usize::MAX);
+        outlook.policy(&mut all.policy);
+        for shown in &mut all.pending {
+            state.jobs.get(&shown.job).into_iter().for_each(|job| outlook.pending(job, shown));
+        }
+        for shown in &mut all.running {
+            state.jobs.get(&shown.job).into_iter().for_each(|job| outlook.running(job, shown));
+        }
+        self.scheduler.rebuild(&all);
+        for job in state.index.eligible.iter().filter_map(|key| state.jobs.get(&key.job)) {
+            self.enlist(job);
+        }
+        for job in state.index.active.iter().filter_map(|id| state.jobs.get(id)).filter(|j| is_suspended(j)) {
+            self.suspended.insert(job.id);
+        }
+    }
+
+    fn nodes(&mut self, known: &State, state: &State) {
+        for item in known.nodes.diff(&state.nodes) {
+            let (name, available) = match item {
+                DiffItem::Add(name, node) | DiffItem::Update { new: (name, node), .. } => (name, takes_work(node)),
+                DiffItem::Remove(name, _) => (name, false),
+            };
+            if let Some(position) = state.index.hardware.node_position.get(name) {
+                self.scheduler.set_available(*position, available);
+            }
+        }
+    }
+
+    fn jobs(&mut self, known: &State, state: &State, now: Time, outlook: &impl Outlook) {
+        let mut again = Again::default();
+        for item in known.jobs.diff(&state.jobs) {
+            let (old, new) = match item {
+                DiffItem::Add(_, new) => (None, Some(&**new)),
+                DiffItem::Update { old, new } => (Some(&**old.1), Some(&**new.1)),
+                DiffItem::Remove(_, old) => (Some(&**old), None),
+            };
+            self.job(old, new, state, now, outlook, &mut again);
+        }
+        for name in &again.names {
+            for id in self.named.get(name).cloned().unwrap_or_default() {
+                let array = state.jobs.get(&id).and_then(|j| j.array_id());
+                match array {
+                    Some(array) => _ = again.arrays.insert(array),
+                    None => self.show(state, id, &mut Room::default(), outlook),
+                }
+            }
+        }
+        for array in &again.arrays {
+            let members = self.arrays.get(array).into_iter().flatten();
+            let mut keys: Vec<SchedKey> =
+                members.filter_map(|id| state.jobs.get(id)).filter_map(|job| state.sched_key(job)).collect();
+            keys.sort_unstable();
+            let mut room = Room::default();
+            for key in keys {
+                self.show(state, key.job, &mut room, outlook);
+            }
+        }
+    }
+
+    fn job(
+        &mut self,
+        old: Option<&Job>,
+        new: Option<&Job>,
+        state: &State,
+        now: Time,
+        outlook: &impl Outlook,
+        again: &mut Again,
+    ) {
+        for job in old.into_iter().chain(new) {
+            again.arrays.extend(job.array_id().filter(|a| self.arrays.contains_key(a)));
+            if !self.named.is_empty() {
+                let name = (job.spec.uid, job.spec.name.clone());
+                if self.named.contains_key(&name) {
+                    again.names.insert(name);
+                }
+            }
+        }
+        if let Some(old) = old {
+            self.strike(old);
+        }
+        let Some(id) = new.or(old).map(|j| j.id) else { return };
+        match new {
+            Some(job) if holds(job) => {
+                if !old.is_some_and(|old| holds_alike(old, job)) {
+                    show_running(&mut self.scheduler, state, job, now, outlook);
+                }
+                if is_suspended(job) {
+                    self.suspended.insert(id)
+                } else {
+                    self.suspended.remove(&id)
+                };
+            }
+            _ => {
+                if old.is_some_and(holds) {
+                    self.scheduler.remove_running(id);
+                    self.suspended.remove(&id);
+                }
+            }
+        }
+        match new.filter(|job| state.sched_key(job).is_some()) {
+            Some(job) => {
+                self.enlist(job);
+                match job.array_id() {
+                    Some(array) => _ = again.arrays.insert(array),
+                    None => self.show(state, id, &mut Room::default(), outlook),
+                }
+            }
+            None => self.scheduler.remove_pending(id),
+        }
+    }
+
+    /// An eligible job as it is shown now, or not.
+    fn show(&mut self, state: &State, id: JobId, room: &mut Room, outlook: &impl Outlook) {
+        let job = state.jobs.get(&id);
+        match job.and_then(|job| Some((job, room.show(state, job)?))) {
+            Some((job, mut shown)) => {
+                outlook.pending(job, &mut shown);
+                self.scheduler.put_pending(shown);
+            }
+            None => self.scheduler.remove_pending(id),
+        }
+    }
+
+    /// Remembers an eligible job that depends on others.
+    fn enlist(&mut self, job: &Job) {
+        if let Some(array) = job.array_id() {
+            self.arrays.entry(array).or_default().insert(job.id);
+        }
+        if wants_singleton(job) {
+            self.named.entry((job.spec.uid, job.spec.name.clone())).or_default().insert(job.id);
+        }
+    }
+
+    fn strike(&mut self, job: &Job) {
+        if let Some(array) = job.array_id() {
+            strike(&mut self.arrays, &array, job.id);
+        }
+        if !self.named.is_empty() {
+            strike(&mut self.named, &(job.spec.uid, job.spec.name.clone()), job.id);
+        }
+    }
+}
+
+fn strike<K: Ord>(lists: &mut BTreeMap<K, BTreeSet<JobId>>, key: &K, id: JobId) {
+    if let Some(list) = lists.get_mut(key)
+        && list.remove(&id)
+        && list.is_empty()
+    {
+        lists.remove(key);
+    }
+}
+
+fn show_running(scheduler: &mut Scheduler, state: &State, job: &Job, now: Time, outlook: &impl Outlook) {
+    if let Some(mut shown) = running_job(state, job, now) {
+        outlook.running(job, &mut shown);
+        scheduler.put_running(shown);
+    }
+}
+
+fn holds(job: &Job) -> bool {
+    matches!(job.phase, Phase::Running(_) | Phase::Completing { .. })
+}
+
+fn is_suspended(job: &Job) -> bool {
+    matches!(&job.phase, Phase::Running(run) if run.suspended_since.is_some())
+}
+
+/// Nothing changed of what the scheduler is shown of a running job.
+fn holds_alike(old: &Job, new: &Job) -> bool {
+    match (&old.phase, &new.phase) {
+        (Phase::Running(a), Phase::Running(b)) => {
+            Arc::ptr_eq(&a.allocation, &b.allocation)
+                && a.started == b.started
+                && (a.kill_at, a.suspended_since, a.suspended_ms) == (b.kill_at, b.suspended_since, b.suspended_ms)
+                && old.time_limit == new.time_limit
+                && old.partition == new.partition
+                && Arc::ptr_eq(&old.spec, &new.spec)
+        }
+        _ => false,
+    }
+}
