@@ -56,6 +56,7 @@ fn sluice(mut words: Vec<OsString>) -> ExitCode {
         "local" => local::main(words),
         "config" => commands::config::main(words),
         "sim" => commands::sim::main(words),
+        "why" => commands::why::main(words),
         "completion" => completion::main(words),
         "compat" => out::print_or_complain("sluice", compat::page().as_bytes(), ExitCode::SUCCESS),
         "-h" | "--help" | "help" => out::print_or_complain("sluice", overview().as_bytes(), ExitCode::SUCCESS),
@@ -79,6 +80,7 @@ fn overview() -> String {
     text.push_str("\nOthers:\n");
     for (name, about) in [
         ("local", "run a whole cluster on this machine"),
+        ("why", "why a job waits or how it ended, why a node stands idle"),
         ("config", "check a cluster configuration"),
         ("sim", "replay a workload trace under any policy"),
         ("completion", "print completion for bash, zsh or fish"),

@@ -5,12 +5,14 @@ mod feed;
 mod nodes;
 mod scheduling;
 mod waiting;
+mod why;
 
 pub use estimate::{Estimate, test_submission};
 pub use feed::{AsIs, Feed, Outlook};
 pub use nodes::{Free, NodeBase, NodeCondition, available, expected_attempts, free, node_state, owed_launches};
 pub use scheduling::{array_room, requested, scheduler_input};
 pub use waiting::{hold_reason, wait_reason};
+pub use why::{AheadJob, NodeWaiter, NodeWhy, Number, PlannedWhy, Sentence, Sooner, Why, why, why_node, why_started};
 
 use crate::job::ArrayRole;
 use crate::state::State;

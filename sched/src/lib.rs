@@ -24,6 +24,7 @@ mod vacancy;
 pub mod audit;
 pub mod demand;
 pub mod estimate;
+pub mod explain;
 pub mod fairshare;
 pub mod feasibility;
 pub mod input;

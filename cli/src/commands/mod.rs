@@ -13,6 +13,7 @@ pub mod sim;
 pub mod sinfo;
 pub mod squeue;
 pub mod srun;
+pub mod why;
 
 use crate::getopt::OptionSpec;
 use std::ffi::OsString;

@@ -1,6 +1,6 @@
 //! Reads: from the published snapshot and the history, streamed in chunks, never through the owner.
 
-use super::{Streamed, status, target};
+use super::{Streamed, status, target, unreadable_history};
 use crate::context::Context;
 use crate::owner::wall_clock;
 use crate::records::{self, Detail};
@@ -321,7 +321,7 @@ pub fn list_history(
             if sender.is_closed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         if let Err(error) = read {
-            let _ = sender.blocking_send(Err(Status::internal(format!("the history can't be read: {error}"))));
+            let _ = sender.blocking_send(Err(unreadable_history(&error)));
             return;
         }
         let live = candidates(&state, &filter).filter(|j| admits(j)).cloned();

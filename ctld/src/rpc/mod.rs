@@ -6,6 +6,7 @@ mod admin;
 mod control;
 mod lists;
 mod submit;
+mod why;
 
 use crate::context::Context;
 
@@ -39,6 +40,11 @@ pub fn status(reject: &Reject) -> Status {
 /// A request that can't be read.
 fn unreadable(error: &ConvertError) -> Status {
     Status::invalid_argument(error.to_string())
+}
+
+/// Finished jobs can't be read.
+fn unreadable_history(error: &crate::store::StoreError) -> Status {
+    Status::internal(format!("the history can't be read: {error}"))
 }
 
 type Streamed<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
@@ -126,6 +132,14 @@ impl v1::controller_server::Controller for ControllerService {
 
     async fn join(&self, request: Request<v1::JoinRequest>) -> Result<Response<v1::JoinReply>, Status> {
         admin::join(&self.context, request)
+    }
+
+    async fn why(&self, request: Request<v1::WhyRequest>) -> Result<Response<v1::WhyReply>, Status> {
+        why::why(&self.context, request).await
+    }
+
+    async fn why_node(&self, request: Request<v1::WhyNodeRequest>) -> Result<Response<v1::WhyNodeReply>, Status> {
+        why::why_node(&self.context, request).await
     }
 
     async fn make_join_token(

@@ -12,4 +12,5 @@ mod nodes;
 mod submission;
 mod time;
 mod updates;
+mod why;
 mod world;
