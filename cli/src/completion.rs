@@ -48,7 +48,7 @@ fn bash() -> String {
     );
     text.push_str(&names().join(" "));
     text.push_str(
-        " local config why completion' -- \"$cur\"))\n      return\n    fi\n    name=\"${COMP_WORDS[1]}\"\n  fi\n  \
+        " local config why sim completion' -- \"$cur\"))\n      return\n    fi\n    name=\"${COMP_WORDS[1]}\"\n  fi\n  \
          case \"$cur\" in\n    -*) COMPREPLY=($(compgen -W \"$(_sluice_options \"$name\")\" -- \"$cur\"))\n      \
          [[ \"${COMPREPLY[0]}\" == *= ]] && compopt -o nospace ;;\n    *) COMPREPLY=($(compgen -f -- \"$cur\")) ;;\n  esac\n}\n",
     );
