@@ -17,7 +17,7 @@ mod rows;
 mod sweep;
 
 pub(crate) use rows::{CPUS, GRES, JOBS, Layout, MEMORY, WHOLE, entries};
-pub(crate) use sweep::Sweep;
+pub(crate) use sweep::{Blocked, Sweep};
 
 use crate::cluster::Cluster;
 use crate::concrete::Free;

@@ -11,8 +11,10 @@ use crate::jobs::Pending;
 use crate::order::Key;
 use crate::placement::{self, Candidate, Extent};
 use crate::shape::Shape;
-use crate::timeline::{FOREVER, Sweep};
+use crate::timeline::{Blocked, FOREVER, Sweep};
+use crate::vacancy::Need;
 use sluice_model::{JobId, Reason, TimeLimit};
+use std::collections::BTreeMap;
 
 /// A planned start, as it stands in the time line.
 pub(super) struct Planned {
@@ -132,7 +134,7 @@ impl Pass<'_> {
                 break;
             }
             let Some(shares) = placement::select(shape, future.pool(), Extent::Least) else { continue };
-            let free = |node: usize, free: &mut [i64]| _ = sweep.window(node, time, free);
+            let free = |node: usize, free: &mut [i64]| _ = sweep.window(node, time, shape.need, free);
             if let Some(placed) = self.rows(shape, shares, free) {
                 found = Some((time, time.saturating_add(duration), placed));
                 break;
@@ -159,6 +161,8 @@ struct Future<'a> {
     candidates: Vec<Option<Candidate>>,
     /// By node: its position in `candidates`, plus one.
     place: Vec<u32>,
+    /// Nodes that won't do before this moment.
+    blocked: BTreeMap<u32, i64>,
     fitting: usize,
     tasks: u64,
     licensed: bool,
@@ -176,6 +180,7 @@ impl<'a> Future<'a> {
             license_node,
             candidates: Vec::new(),
             place: vec![0; license_node as usize + 1],
+            blocked: BTreeMap::new(),
             fitting: 0,
             tasks: 0,
             licensed: shape.licenses.is_none(),
@@ -189,7 +194,7 @@ impl<'a> Future<'a> {
     fn look(&mut self, node: u32, time: i64, sweep: &Sweep<'_>) {
         if node == self.license_node {
             if let Some(need) = &self.shape.licenses {
-                sweep.window(node as usize, time, &mut self.free);
+                let _ = sweep.window(node as usize, time, Need::default(), &mut self.free);
                 let before = self.licensed;
                 self.licensed = need.iter().zip(&self.free).all(|(need, have)| need <= have);
                 self.better |= self.licensed && !before;
@@ -199,12 +204,21 @@ impl<'a> Future<'a> {
         if !self.shape.admits(self.cluster, node) {
             return;
         }
-        let fresh = if sweep.window(node as usize, time, &mut self.free) {
-            let spec = self.cluster.spec(node);
-            placement::capacity(self.shape, spec, &self.free, &mut self.scratch)
-                .map(|c| Candidate::new(self.shape, node, spec, &self.free, c))
-        } else {
-            None
+        if self.blocked.get(&node).is_some_and(|until| time <= *until) {
+            return;
+        }
+        let fresh = match sweep.window(node as usize, time, self.shape.need, &mut self.free) {
+            Ok(()) => {
+                let spec = self.cluster.spec(node);
+                placement::capacity(self.shape, spec, &self.free, &mut self.scratch)
+                    .map(|c| Candidate::new(self.shape, node, spec, &self.free, c))
+            }
+            Err(blocked) => {
+                if let Blocked::Until(until) = blocked {
+                    self.blocked.insert(node, until);
+                }
+                None
+            }
         };
         let place = &mut self.place[node as usize];
         if *place == 0 {

@@ -3,10 +3,19 @@
 //! Owns the walk through ends and planned starts. Costs what it looks at: a node's use is copied when it first changes.
 
 use super::rows::lower;
-use super::{CPUS, NEVER, SOON, Timeline};
+use super::{CPUS, MEMORY, NEVER, SOON, Timeline};
 use crate::cluster::Cluster;
+use crate::vacancy::Need;
 use std::collections::btree_set;
 use std::iter::Peekable;
+
+/// A planned start begins, ends, or comes within reach of a job that starts now.
+struct Mark<'a> {
+    time: i64,
+    node: u32,
+    /// What is used more from now on, and with which sign.
+    change: Option<(i64, &'a [i64])>,
+}
 
 /// Each step says which nodes may have changed for a job of the given duration that starts at that moment.
 pub(crate) struct Sweep<'a> {
@@ -15,11 +24,11 @@ pub(crate) struct Sweep<'a> {
     /// By kind of node: worth a look.
     wanted: Vec<bool>,
     releases: Peekable<btree_set::Iter<'a, (i64, u32)>>,
-    /// Use with all ends up to the present moment taken off, planned starts left out: rows of nodes that changed.
+    /// Use at the present moment: rows of nodes that changed.
     changed: Vec<i64>,
     /// By node: its row in `changed`, plus one.
     place: Vec<u32>,
-    marks: Vec<(i64, u32)>,
+    marks: Vec<Mark<'a>>,
     mark: usize,
     duration: i64,
     /// Events looked at.
@@ -36,13 +45,14 @@ impl Timeline {
             for r in reserved {
                 // From this moment on the window of a job of `duration` reaches into the planned one.
                 let reach = r.start.saturating_sub(duration).saturating_add(1).max(self.now);
-                marks.extend([(reach, node), (r.start, node)]);
+                marks.push(Mark { time: reach, node, change: None });
+                marks.push(Mark { time: r.start, node, change: Some((1, &r.row[..])) });
                 if r.end <= NEVER {
-                    marks.push((r.end, node));
+                    marks.push(Mark { time: r.end, node, change: Some((-1, &r.row[..])) });
                 }
             }
         }
-        marks.sort_unstable();
+        marks.sort_unstable_by_key(|m| m.time);
         Sweep {
             timeline: self,
             cluster,
@@ -59,6 +69,17 @@ impl Timeline {
 }
 
 impl Sweep<'_> {
+    /// The row of a node's use, to be changed.
+    fn base(&mut self, node: u32) -> &mut [i64] {
+        let stride = self.timeline.layout.stride;
+        let place = &mut self.place[node as usize];
+        if *place == 0 {
+            self.changed.extend_from_slice(self.timeline.row(node as usize));
+            *place = (self.changed.len() / stride) as u32;
+        }
+        &mut self.changed[(*place as usize - 1) * stride..][..stride]
+    }
+
     fn is_wanted(&self, node: u32) -> bool {
         self.cluster.kinds.of.get(node as usize).is_none_or(|k| self.wanted[*k as usize])
     }
@@ -68,31 +89,29 @@ impl Sweep<'_> {
         touched.clear();
         let soon = self.timeline.now.saturating_add(SOON);
         let release = self.releases.peek().map(|r| r.0.max(soon));
-        let mark = self.marks.get(self.mark).map(|m| m.0);
+        let mark = self.marks.get(self.mark).map(|m| m.time);
         let time = match (release, mark) {
             (Some(a), Some(b)) => a.min(b),
             (a, b) => a.or(b)?,
         };
-        let stride = self.timeline.layout.stride;
+        let timeline = self.timeline;
         while let Some((_, run)) = self.releases.next_if(|r| r.0.max(soon) <= time) {
             self.seen += 1;
-            for part in &self.timeline.runs[*run as usize].parts {
-                if !self.is_wanted(part.node) {
-                    continue;
+            for part in &timeline.runs[*run as usize].parts {
+                if self.is_wanted(part.node) {
+                    let row = timeline.rows.get(part.row);
+                    self.base(part.node).iter_mut().zip(row).for_each(|(u, r)| *u -= r);
+                    touched.push(part.node);
                 }
-                let place = &mut self.place[part.node as usize];
-                if *place == 0 {
-                    self.changed.extend_from_slice(self.timeline.row(part.node as usize));
-                    *place = (self.changed.len() / stride) as u32;
-                }
-                let base = &mut self.changed[(*place as usize - 1) * stride..][..stride];
-                base.iter_mut().zip(self.timeline.rows.get(part.row)).for_each(|(u, r)| *u -= r);
-                touched.push(part.node);
             }
         }
-        while let Some(m) = self.marks.get(self.mark).filter(|m| m.0 <= time) {
-            if self.is_wanted(m.1) {
-                touched.push(m.1);
+        while let Some(Mark { node, change, .. }) = self.marks.get(self.mark).filter(|m| m.time <= time) {
+            let (node, change) = (*node, *change);
+            if self.is_wanted(node) {
+                if let Some((sign, row)) = change {
+                    self.base(node).iter_mut().zip(row).for_each(|(u, r)| *u += sign * r);
+                }
+                touched.push(node);
             }
             self.mark += 1;
             self.seen += 1;
@@ -100,8 +119,8 @@ impl Sweep<'_> {
         Some(time)
     }
 
-    /// Free from `time` (where the sweep stands) for the duration.
-    pub fn window(&self, node: usize, time: i64, free: &mut [i64]) -> bool {
+    /// Free from `time` (where the sweep stands) for the duration. False when it can't be enough for `need`.
+    pub fn window(&self, node: usize, time: i64, need: Need, free: &mut [i64]) -> Result<(), Blocked> {
         let (timeline, stride) = (self.timeline, self.timeline.layout.stride);
         let capacity = timeline.capacity(node);
         let base = match self.place[node] {
@@ -111,13 +130,30 @@ impl Sweep<'_> {
         for ((f, c), u) in free.iter_mut().zip(capacity).zip(base) {
             *f = c - u;
         }
-        for r in timeline.plans.reserved(node).iter().filter(|r| r.start <= time && time < r.end) {
-            free.iter_mut().zip(&r.row).for_each(|(f, r)| *f -= r);
+        let cpus = i64::from(need.cpus.max(1));
+        let is_node = node < timeline.layout.nodes;
+        if is_node && (free[CPUS] < cpus || free[MEMORY] < need.memory || !timeline.takes_jobs(self.cluster, node)) {
+            return Err(Blocked::Now);
         }
         let until = time.saturating_add(self.duration);
-        for peak in timeline.plans.peaks(node).iter().take_while(|p| p.start < until).filter(|p| time < p.start) {
+        let peaks = timeline.plans.peaks(node);
+        let within = &peaks[peaks.partition_point(|p| p.start <= time)..];
+        let within = &within[..within.partition_point(|p| p.start < until)];
+        for peak in within.iter().rev() {
             lower(free, capacity, &peak.used);
+            if is_node && (free[CPUS] < cpus || free[MEMORY] < need.memory) {
+                // Whatever starts before this one would reach into it.
+                return Err(Blocked::Until(peak.start));
+            }
         }
-        free[CPUS] > 0 && timeline.takes_jobs(self.cluster, node)
+        Ok(())
     }
+}
+
+/// Why a node is not enough.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Blocked {
+    Now,
+    /// And will not be before this moment.
+    Until(i64),
 }
