@@ -69,7 +69,7 @@ impl NodeSteps for Endless {
                 }
             }
             let exit = Some(v1::ExitStatus { code: 0, signal: last });
-            say(step_output::Kind::Exit(v1::TaskExit { task: 0, exit, failure: None }));
+            say(step_output::Kind::Exit(v1::TaskExit { task: 0, exit, ..Default::default() }));
             say(step_output::Kind::Ended(v1::PartEnded { worst: exit, ..Default::default() }));
         });
         Ok(Response::new(UnboundedReceiverStream::new(stream)))

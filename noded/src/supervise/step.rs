@@ -391,5 +391,10 @@ impl Step {
 }
 
 fn task_exit(task: &Task, exit: ExitStatus) -> TaskExit {
-    TaskExit { task: task.rank, exit: Some((&exit).into()), failure: task.failure.as_ref().map(|f| f.text.clone()) }
+    TaskExit {
+        task: task.rank,
+        exit: Some((&exit).into()),
+        failure: task.failure.as_ref().map(|f| f.text.clone()),
+        core: task.core,
+    }
 }

@@ -16,6 +16,8 @@ pub struct Task {
     pub pid: i32,
     /// `None` while it runs.
     pub exit: Option<ExitStatus>,
+    /// The kernel wrote its memory to a file as it died.
+    pub core: bool,
     /// Open until the program runs or the child has said why not.
     pub launching: Option<OwnedFd>,
     pub launch_text: Vec<u8>,

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 /// Ends of tasks, told and untold.
 #[derive(Default)]
 pub struct Exits {
-    /// By node's place and status: tasks not told of yet.
-    untold: BTreeMap<(usize, ExitStatus), IndexSet>,
+    /// By node's place, status, and whether memory was dumped: tasks not told of yet.
+    untold: BTreeMap<(usize, ExitStatus, bool), IndexSet>,
     worst: ExitStatus,
     /// Tasks that ended, and those that ended badly.
     pub ended: IndexSet,
@@ -19,12 +19,12 @@ pub struct Exits {
 }
 
 impl Exits {
-    pub fn add(&mut self, node: usize, task: u32, exit: ExitStatus) {
+    pub fn add(&mut self, node: usize, task: u32, exit: ExitStatus, core: bool) {
         self.ended.insert(task);
         self.note(exit);
         if !exit.is_success() {
             self.failed.insert(task);
-            self.untold.entry((node, exit)).or_default().insert(task);
+            self.untold.entry((node, exit, core)).or_default().insert(task);
         }
         self.by_signal |= exit.signal != 0 && !dumps_core(exit.signal);
     }
@@ -52,10 +52,11 @@ impl Exits {
     pub fn tell(&mut self, nodes: &[String]) -> Vec<String> {
         std::mem::take(&mut self.untold)
             .into_iter()
-            .map(|((node, exit), tasks)| {
+            .map(|((node, exit, core), tasks)| {
                 let plural = if tasks.len() == 1 { "task" } else { "tasks" };
                 let name = nodes.get(node).map_or("?", String::as_str);
-                format!("error: {name}: {plural} {}: {}", tasks.plain(), describe(exit))
+                let dumped = if core { " (core dumped)" } else { "" };
+                format!("error: {name}: {plural} {}: {}{dumped}", tasks.plain(), describe(exit))
             })
             .collect()
     }
@@ -109,10 +110,10 @@ mod tests {
         let nodes = ["node0".to_owned(), "node1".to_owned()];
         let mut exits = Exits::default();
         for task in [0, 2, 3] {
-            exits.add(0, task, exit(0, 9));
+            exits.add(0, task, exit(0, 9), false);
         }
-        exits.add(0, 1, exit(0, 0));
-        exits.add(1, 4, exit(4, 0));
+        exits.add(0, 1, exit(0, 0), false);
+        exits.add(1, 4, exit(4, 0), false);
         assert_eq!(
             exits.tell(&nodes),
             ["error: node0: tasks 0,2-3: Killed", "error: node1: task 4: Exited with exit code 4"]
@@ -125,9 +126,9 @@ mod tests {
     #[test]
     fn the_exit_code_is_the_worst_tasks() {
         let mut exits = Exits::default();
-        exits.add(0, 0, exit(1, 0));
-        exits.add(0, 1, exit(2, 0));
-        exits.add(0, 2, exit(0, 0));
+        exits.add(0, 0, exit(1, 0), false);
+        exits.add(0, 1, exit(2, 0), false);
+        exits.add(0, 2, exit(0, 0), false);
         assert_eq!(exits.code(), 2);
         assert!(!exits.killed());
     }
@@ -135,9 +136,13 @@ mod tests {
     #[test]
     fn a_crash_is_no_forced_end() {
         let mut exits = Exits::default();
-        exits.add(0, 0, exit(0, 11));
+        exits.add(0, 0, exit(0, 11), false);
+        exits.add(0, 1, exit(0, 11), true);
         assert_eq!(exits.code(), 139);
         assert!(!exits.killed());
-        assert_eq!(exits.tell(&["n".to_owned()]), ["error: n: task 0: Segmentation fault"]);
+        assert_eq!(
+            exits.tell(&["n".to_owned()]),
+            ["error: n: task 0: Segmentation fault", "error: n: task 1: Segmentation fault (core dumped)"]
+        );
     }
 }

@@ -276,7 +276,7 @@ impl State {
         if let Some(failure) = exit.failure.as_ref().filter(|_| !self.explained.contains(exit.task)) {
             self.talk_in_order(format!("slurmstepd-{}: error: {failure}", self.names[node]));
         }
-        self.exits.add(node, exit.task, status);
+        self.exits.add(node, exit.task, status, exit.core);
         self.first_end.get_or_insert_with(Instant::now);
         if self.session.verbose > 0 && status.is_success() {
             let text = format!("{}: task {}: Completed", self.names[node], exit.task);

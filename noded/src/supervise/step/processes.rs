@@ -53,6 +53,7 @@ impl Step {
             self.usage.written_bytes += written;
             if let Some(task) = self.tasks.iter_mut().find(|t| t.pid == pid && t.exit.is_none()) {
                 task.exit = Some(ExitStatus::from_wait(status));
+                task.core = libc::WIFSIGNALED(status) && libc::WCOREDUMP(status);
             }
         }
     }
