@@ -73,6 +73,7 @@ reasons! {
     UserNotAllowed = 37 "UserNotAllowed",
     GroupNotAllowed = 38 "GroupNotAllowed",
     Immediate = 39 "Immediate",
+    JobRequeuedHeld = 60 "job_requeued_in_held_state",
     AssocGrpCpuLimit = 200 "AssocGrpCpuLimit",
     AssocGrpMemLimit = 201 "AssocGrpMemLimit",
     AssocGrpNodeLimit = 202 "AssocGrpNodeLimit",

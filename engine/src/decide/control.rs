@@ -65,12 +65,20 @@ pub(super) fn requeue(cx: &mut Cx, caller: &Caller, target: &JobTarget, hold: bo
     if jobs.is_empty() { Err(refusal) } else { Ok(Reply::Affected { jobs }) }
 }
 
+/// How a job is held that was requeued for that. One's own may be released by oneself.
+pub(super) fn requeue_hold(by: Option<u32>, job: &Job) -> Hold {
+    match by {
+        Some(uid) if uid != job.spec.uid => Hold::Admin,
+        _ => Hold::Requeued(Reason::JobRequeuedHeld),
+    }
+}
+
 fn requeue_one(cx: &mut Cx, caller: &Caller, job: &Job, hold: bool) -> Result<(), Reject> {
     if !matches!(job.spec.kind, JobKind::Batch { .. }) || !job.requeue {
         return Err(Reject::RequeueDisabled);
     }
     let outcome = Outcome { by_uid: Some(caller.uid), ..Outcome::of(JobState::Requeued, Reason::None) };
-    let held = hold.then_some(if caller.uid == job.spec.uid { Hold::User } else { Hold::Admin });
+    let held = hold.then(|| requeue_hold(Some(caller.uid), job));
     match &job.phase {
         // Held already if that is asked for, else nothing to do.
         Phase::Pending => return Err(Reject::JobPending),

@@ -1,5 +1,6 @@
 //! How jobs end: the grace period, the clean-up on nodes, and what follows (end or back to the queue).
 
+use super::control::requeue_hold;
 use super::{Cx, settle};
 use crate::effect::Effect;
 use crate::event::Event;
@@ -117,11 +118,7 @@ impl Cx<'_> {
         match then {
             AfterEnd::Finish => self.ended(&job, outcome),
             AfterEnd::Requeue { hold } => {
-                let held = hold.then(|| match outcome.by_uid {
-                    Some(uid) if uid != job.spec.uid => Hold::Admin,
-                    _ => Hold::User,
-                });
-                self.back_to_queue(&job, held);
+                self.back_to_queue(&job, hold.then(|| requeue_hold(outcome.by_uid, &job)));
             }
         }
     }

@@ -234,6 +234,14 @@ fn requeuehold_holds_and_a_job_without_requeue_refuses() {
     w.clean(id);
     assert_eq!((w.job(id).hold, w.job(id).priority), (Hold::Admin, 0));
 
+    let own = w.submit(job());
+    w.schedule();
+    w.confirm(own);
+    w.ok(Command::Requeue { caller: user(1500), target: JobTarget::Job(own), hold: true });
+    w.batch_ends(own, killed(15));
+    w.clean(own);
+    assert_eq!((w.reason(own), w.job(own).priority), (Some(Reason::JobRequeuedHeld), 0));
+
     let mut spec = job();
     spec.requeue = Some(false);
     let id = w.submit(spec);
