@@ -23,7 +23,7 @@ use sluice_model::request::{
     Constraint, Distribution, Exclusive, GresRequest, GresScope, MemoryRequest, NodeCount, ResourceRequest,
 };
 use sluice_model::state::ExitStatus;
-use sluice_model::step::{StepRecord, Usage};
+use sluice_model::step::{Spread, StepRecord, Usage};
 use sluice_model::tres_weights::TresWeights;
 use sluice_model::{
     Allocation, BlobId, GresAlloc, JobId, JobSpec, JobState, NodeAlloc, NodeName, OsBytes, PartitionSpec, Reason,
@@ -211,6 +211,7 @@ pub fn events() -> Vec<(&'static str, Event)> {
         ("qos_removed", Event::QosRemoved { name: "high".to_owned() }),
         ("step", Event::StepChanged { step: Arc::new(step(StepId::Numbered(3))) }),
         ("step_running", Event::StepChanged { step: Arc::new(running_step()) }),
+        ("step_spread", Event::StepChanged { step: Arc::new(spread_step()) }),
         ("archive_ordered", Event::ArchiveOrdered { at: NOW }),
         ("purged", Event::JobsPurged { jobs: vec![job, JobId(u32::MAX)] }),
         (
@@ -575,6 +576,7 @@ pub fn step(id: StepId) -> StepRecord {
             read_bytes: 6,
             written_bytes: 7,
         },
+        spread: Vec::new(),
         submit_line: OsBytes::from("srun solve"),
         distribution: "Block".to_owned(),
         srun_host: "node1".to_owned(),
@@ -590,6 +592,17 @@ pub fn running_step() -> StepRecord {
         usage: Usage::default(),
         ..step(StepId::Batch)
     }
+}
+
+/// Whose tasks were compared.
+pub fn spread_step() -> StepRecord {
+    let step = step(StepId::Numbered(4));
+    let mut spread = Spread::of_task(6, &step.usage);
+    Spread::join(
+        &mut spread,
+        Spread::of_task(7, &Usage { user_cpu_us: 9, ..step.usage }).into_iter().map(|s| s.on_node(1)),
+    );
+    StepRecord { spread, ..step }
 }
 
 pub fn steps() -> imbl::OrdMap<StepId, Arc<StepRecord>> {

@@ -72,6 +72,7 @@ fn batch_step(job: &Job, run: &Run) -> StepRecord {
         state: JobState::Running,
         exit: ExitStatus::SUCCESS,
         usage: Usage::default(),
+        spread: Vec::new(),
         submit_line: OsBytes::default(),
         distribution: String::new(),
         srun_host: String::new(),

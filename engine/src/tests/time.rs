@@ -20,6 +20,7 @@ pub fn step(job: JobId, number: u32) -> StepRecord {
         state: JobState::Running,
         exit: ExitStatus::SUCCESS,
         usage: Usage::default(),
+        spread: Vec::new(),
         submit_line: "srun true".into(),
         distribution: "Block".to_owned(),
         srun_host: "n1".to_owned(),

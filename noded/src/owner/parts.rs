@@ -195,6 +195,7 @@ impl Owner {
             usage: exit.usage,
             cancelled: exit.cancelled,
             end: exit.end,
+            spread: exit.spread.clone(),
         };
         if attempt.manager.is_some() {
             self.part_ended(request);

@@ -2,7 +2,7 @@
 
 use sluice_identity::now_ms;
 use sluice_model::state::{ExitStatus, JobState};
-use sluice_model::step::Usage;
+use sluice_model::step::{Spread, Usage};
 use sluice_proto::v1::{self, ManagedStep, StepGrantBody, StepNode, StepRecord, StepRequest};
 use std::collections::BTreeMap;
 
@@ -28,6 +28,7 @@ pub(super) fn begun(body: &StepGrantBody, request: &StepRequest) -> StepRecord {
         state: state_name(JobState::Running),
         exit: Some(v1::ExitStatus::default()),
         usage: Some(v1::Usage::default()),
+        spread: Vec::new(),
         submit_line: request.submit_line.clone(),
         distribution: body.distribution.clone(),
         srun_host: request.srun_host.clone(),
@@ -42,6 +43,8 @@ fn state_name(state: JobState) -> String {
 /// The record of a step that is over.
 pub(super) fn finished(kept: &ManagedStep, cancelling: bool) -> StepRecord {
     let mut usage = Usage::default();
+    let mut spread = Vec::new();
+    let nodes: Vec<&str> = kept.grant.iter().flat_map(|g| &g.nodes).map(|n| n.node.as_str()).collect();
     let mut worst = ExitStatus::default();
     let mut cancelled = false;
     let mut end = 0;
@@ -50,6 +53,9 @@ pub(super) fn finished(kept: &ManagedStep, cancelling: bool) -> StepRecord {
         let exit: ExitStatus = part.worst.and_then(|e| e.try_into().ok()).unwrap_or_default();
         worst = worst.worse(exit);
         cancelled |= part.cancelled;
+        let place = nodes.iter().position(|n| *n == part.node).unwrap_or(0) as u32;
+        let here = part.spread.iter().filter_map(|s| Spread::try_from(*s).ok());
+        Spread::join(&mut spread, here.map(|s| s.on_node(place)));
         end = end.max(part.end);
     }
     let missing = kept.ended.len() < kept.grant.as_ref().map_or(0, |g| g.nodes.len());
@@ -67,6 +73,9 @@ pub(super) fn finished(kept: &ManagedStep, cancelling: bool) -> StepRecord {
     record.state = state_name(state);
     record.exit = Some((&worst).into());
     record.usage = Some((&usage).into());
+    if record.tasks > 1 {
+        record.spread = spread.iter().map(Into::into).collect();
+    }
     record
 }
 
@@ -82,6 +91,29 @@ mod tests {
     fn part(code: u32, signal: u32, cancelled: bool) -> StepPartEndedRequest {
         let worst = Some(v1::ExitStatus { code, signal });
         StepPartEndedRequest { worst, cancelled, end: 5, ..StepPartEndedRequest::default() }
+    }
+
+    #[test]
+    fn tasks_of_several_nodes_are_compared_and_a_single_one_is_not() {
+        let node = |name: &str| StepNode { node: name.into(), ..StepNode::default() };
+        let on = |name: &str, task, cpu| StepPartEndedRequest {
+            node: name.into(),
+            spread: Spread::of_task(task, &Usage { user_cpu_us: cpu, ..Usage::default() })
+                .iter()
+                .map(Into::into)
+                .collect(),
+            ..StepPartEndedRequest::default()
+        };
+        let grant = StepGrantBody { nodes: vec![node("n1"), node("n2")], ..StepGrantBody::default() };
+        let record = |tasks| Some(StepRecord { tasks, ..StepRecord::default() });
+        let ended = vec![on("n2", 1, 5), on("n1", 0, 9)];
+        let kept = ManagedStep { grant: Some(grant), record: record(2), ended, ..ManagedStep::default() };
+        let cpu = finished(&kept, false).spread[0];
+        let (most, least) = (cpu.largest.unwrap(), cpu.smallest.unwrap());
+        assert_eq!((cpu.total, cpu.tasks), (14, 2));
+        assert_eq!((most.amount, most.task, most.node), (9, 0, 0));
+        assert_eq!((least.amount, least.task, least.node), (5, 1, 1));
+        assert!(finished(&ManagedStep { record: record(1), ..kept }, false).spread.is_empty());
     }
 
     #[test]

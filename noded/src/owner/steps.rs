@@ -314,6 +314,7 @@ impl Owner {
             usage: None,
             cancelled: true,
             end: now_ms(),
+            spread: Vec::new(),
         });
     }
 

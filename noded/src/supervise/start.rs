@@ -165,6 +165,7 @@ fn fork_one(spec: &SupervisorSpec, setup: &Setup, task: &TaskSpec, tty: bool, op
         rank: task.rank,
         pid: 0,
         exit: None,
+        usage: Default::default(),
         core: false,
         launching: None,
         launch_text: Vec::new(),

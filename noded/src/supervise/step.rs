@@ -364,6 +364,7 @@ impl Step {
             cancelled: self.cancelled,
             failure: failure.map(|f| f.text.clone()),
             node_fault: failure.is_some_and(|f| f.node),
+            spread: self.spread(),
         };
         match spool::write_durable(&self.dir, spool::EXIT, &record) {
             Ok(()) => {}

@@ -3,6 +3,7 @@
 use super::spawn::Failure;
 use nix::errno::Errno;
 use sluice_model::state::ExitStatus;
+use sluice_model::step::Usage;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 /// A task's pipe that the supervisor reads.
@@ -16,6 +17,8 @@ pub struct Task {
     pub pid: i32,
     /// `None` while it runs.
     pub exit: Option<ExitStatus>,
+    /// Of its process and of what that has waited for.
+    pub usage: Usage,
     /// The kernel wrote its memory to a file as it died.
     pub core: bool,
     /// Open until the program runs or the child has said why not.

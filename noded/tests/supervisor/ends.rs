@@ -23,6 +23,11 @@ fn the_worst_of_several_tasks_counts_and_usage_is_summed() {
     let usage = exit.usage.unwrap();
     assert!(usage.user_cpu_us + usage.system_cpu_us > 0);
     assert!(usage.max_rss_bytes > 100_000);
+    // 1: CPU time, which the first task had more of.
+    let cpu = exit.spread.iter().find(|s| s.measure == 1).unwrap();
+    let (most, least) = (cpu.largest.unwrap(), cpu.smallest.unwrap());
+    assert_eq!((cpu.tasks, most.task, least.task), (2, 0, 1), "{cpu:?}");
+    assert_eq!(cpu.total, most.amount + least.amount);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::error::ConvertError;
 use super::{limits, scalar};
 use crate::v1;
-use sluice_model::step::{StepRecord, Usage};
+use sluice_model::step::{Extreme, Measure, Spread, StepRecord, Usage};
 use sluice_model::{StepId, StepKey};
 
 impl From<&StepKey> for v1::StepKey {
@@ -53,6 +53,37 @@ impl TryFrom<v1::Usage> for Usage {
     }
 }
 
+impl From<&Spread> for v1::UsageSpread {
+    fn from(spread: &Spread) -> Self {
+        let extreme = |e: Extreme| Some(v1::UsageExtreme { amount: e.amount, task: e.task, node: e.node });
+        v1::UsageSpread {
+            measure: spread.measure.number(),
+            total: spread.total,
+            tasks: spread.tasks,
+            largest: extreme(spread.largest),
+            smallest: extreme(spread.smallest),
+        }
+    }
+}
+
+impl TryFrom<v1::UsageSpread> for Spread {
+    type Error = ConvertError;
+    fn try_from(message: v1::UsageSpread) -> Result<Self, ConvertError> {
+        let extreme = |e: Option<v1::UsageExtreme>| {
+            let e = e.unwrap_or_default();
+            Extreme { amount: e.amount, task: e.task, node: e.node }
+        };
+        Ok(Spread {
+            measure: Measure::from_number(message.measure)
+                .ok_or_else(|| ConvertError::new("measure", format!("{} is not known", message.measure)))?,
+            total: message.total,
+            tasks: message.tasks,
+            largest: extreme(message.largest),
+            smallest: extreme(message.smallest),
+        })
+    }
+}
+
 impl From<&StepRecord> for v1::StepRecord {
     fn from(record: &StepRecord) -> Self {
         v1::StepRecord {
@@ -68,6 +99,7 @@ impl From<&StepRecord> for v1::StepRecord {
             state: record.state.long().to_owned(),
             exit: Some((&record.exit).into()),
             usage: Some((&record.usage).into()),
+            spread: record.spread.iter().map(Into::into).collect(),
             submit_line: scalar::to_bytes(&record.submit_line),
             distribution: record.distribution.clone(),
             srun_host: record.srun_host.clone(),
@@ -93,6 +125,12 @@ impl TryFrom<v1::StepRecord> for StepRecord {
             // Proto3 drops an all-zero submessage's fields but keeps the message; a peer may leave both out.
             exit: scalar::optional(message.exit, "exit")?.unwrap_or_default(),
             usage: scalar::optional(message.usage, "usage")?.unwrap_or_default(),
+            // A newer node may measure more.
+            spread: scalar::list(
+                message.spread.into_iter().filter(|s| Measure::from_number(s.measure).is_some()).collect(),
+                "spread",
+                Measure::ALL.len(),
+            )?,
             submit_line: scalar::os_bytes(message.submit_line, "submit_line", limits::ARGUMENT)?,
             distribution: scalar::word(message.distribution, "distribution")?,
             srun_host: scalar::word(message.srun_host, "srun_host")?,

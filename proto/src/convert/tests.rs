@@ -265,6 +265,7 @@ fn record() -> impl Strategy<Value = StepRecord> {
             end: ends.1,
             state: ends.2,
             exit: ends.3,
+            spread: Spread::of_task(7, &ends.4),
             usage: ends.4,
             submit_line: texts.1,
             distribution: words.0,

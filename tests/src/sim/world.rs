@@ -387,6 +387,7 @@ impl World {
             state: JobState::Running,
             exit: ExitStatus::SUCCESS,
             usage: Usage::default(),
+            spread: Vec::new(),
             submit_line: "srun true".into(),
             distribution: "Block".to_owned(),
             srun_host: "n1".to_owned(),

@@ -99,8 +99,21 @@ fn amounts(step: &v1::StepRecord, way: Way, figure: Figure) -> Vec<Value> {
 
 /// With the node and the task of each; task -1 where that is not known.
 fn extremes(step: &v1::StepRecord, way: Way, figure: Figure) -> Vec<Value> {
-    let node = if let [node] = step.nodes.as_slice() { node.as_str() } else { "" };
-    let task = if step.tasks <= 1 { 0 } else { -1 };
-    let one = |(id, kind, name, count)| json!({"type": kind, "name": name, "id": id, "count": count, "task": task, "node": node});
-    sorted(step, way, figure).into_iter().map(one).collect()
+    let (node_of, task_of) = match figure {
+        Figure::Minimum => (Figure::MinNode, Figure::MinTask),
+        _ => (Figure::MaxNode, Figure::MaxTask),
+    };
+    let mut entries: Vec<_> = usage::amounts(step, way, figure)
+        .into_iter()
+        .map(|(name, amount)| {
+            let node = usage::place_of(step, way, name, node_of).unwrap_or_default();
+            let task = usage::place_of(step, way, name, task_of).and_then(|t| t.parse::<i64>().ok());
+            // Energy is nobody's.
+            let task = task.unwrap_or(if name == "energy" && step.tasks <= 1 { 0 } else { -1 });
+            (entry(name, amount), task, node)
+        })
+        .collect();
+    entries.sort_unstable();
+    let one = |((id, kind, name, count), task, node)| json!({"type": kind, "name": name, "id": id, "count": count, "task": task, "node": node});
+    entries.into_iter().map(one).collect()
 }

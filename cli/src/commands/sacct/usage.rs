@@ -1,71 +1,104 @@
 //! What a step used, as the Ave*, Max*, Min* and TRESUsage* fields show it.
 //!
-//! A record holds sums over the tasks of a step, and the largest memory of any one of them. What follows from these is
-//! shown; the rest (the lightest of several tasks, say) stays empty rather than invented. A step that was over before
-//! anything could be measured has no memory figure, and then Slurm shows no other either.
+//! A record holds sums over the tasks of a step, the largest memory of any one of them, and for several tasks how they
+//! differ (from node daemons that tell). What follows from these is shown; the rest stays empty rather than invented. A
+//! step that was over before anything could be measured has no memory figure, and then Slurm shows no other either.
 //!
 //! Source: sacct(1); recorded outputs of Slurm 26.05.
 
 use super::fields::{Figure, Quantity};
 use super::units::Units;
+use sluice_model::step::Measure;
 use sluice_proto::v1;
 
+/// The most or the least of something, and where.
+struct Extreme {
+    amount: u64,
+    node: Option<String>,
+    task: Option<u32>,
+}
+
 /// What a step's record knows of one quantity.
+#[derive(Default)]
 struct Known {
     total: Option<u64>,
-    maximum: Option<u64>,
+    /// Of which the total is.
+    tasks: u32,
+    largest: Option<Extreme>,
+    smallest: Option<Extreme>,
 }
 
 fn measured(step: &v1::StepRecord) -> Option<&v1::Usage> {
     step.usage.as_ref().filter(|u| u.max_rss_bytes > 0)
 }
 
-fn single(step: &v1::StepRecord) -> bool {
-    step.tasks <= 1
+fn measure(quantity: Quantity) -> Measure {
+    match quantity {
+        Quantity::Cpu => Measure::Cpu,
+        Quantity::DiskRead => Measure::Read,
+        Quantity::DiskWrite => Measure::Written,
+        Quantity::Pages => Measure::MajorFaults,
+        Quantity::Rss => Measure::Rss,
+        Quantity::VmSize => Measure::VmSize,
+    }
 }
 
-fn known(usage: &v1::Usage, quantity: Quantity, single: bool) -> Known {
-    let summed = |total: u64| Known { total: Some(total), maximum: single.then_some(total) };
-    let largest = |maximum: u64| Known { total: single.then_some(maximum), maximum: Some(maximum) };
-    match quantity {
-        Quantity::Cpu => summed(usage.user_cpu_us.saturating_add(usage.system_cpu_us)),
-        Quantity::DiskRead => summed(usage.read_bytes),
-        Quantity::DiskWrite => summed(usage.written_bytes),
-        Quantity::Pages => summed(usage.major_faults),
-        Quantity::Rss => largest(usage.max_rss_bytes),
-        // No program runs in no memory: it was over before it could be looked at.
-        Quantity::VmSize if usage.max_vmsize_bytes == 0 => Known { total: None, maximum: None },
-        Quantity::VmSize => largest(usage.max_vmsize_bytes),
+fn known(step: &v1::StepRecord, quantity: Quantity) -> Known {
+    let Some(usage) = measured(step) else { return Known::default() };
+    let measure = measure(quantity);
+    if let Some(spread) = step.spread.iter().find(|s| s.measure == measure.number()) {
+        let extreme = |e: Option<v1::UsageExtreme>| {
+            let e = e.unwrap_or_default();
+            Some(Extreme { amount: e.amount, node: step.nodes.get(e.node as usize).cloned(), task: Some(e.task) })
+        };
+        let (largest, smallest) = (extreme(spread.largest), extreme(spread.smallest));
+        return Known { total: Some(spread.total), tasks: spread.tasks, largest, smallest };
+    }
+    let usage = sluice_model::step::Usage::try_from(*usage).unwrap_or_default();
+    let Some(amount) = measure.of(&usage) else { return Known::default() };
+    let single = step.tasks <= 1;
+    let summed = !matches!(measure, Measure::Rss | Measure::VmSize);
+    let node = match step.nodes.as_slice() {
+        [node] => Some(node.clone()),
+        _ => None,
+    };
+    let one = || Some(Extreme { amount, node: node.clone(), task: single.then_some(0) });
+    Known {
+        total: (single || summed).then_some(amount),
+        tasks: step.tasks,
+        largest: one().filter(|_| single || !summed),
+        smallest: one().filter(|_| single),
     }
 }
 
 /// Amount of a figure; None for what the record cannot tell.
 fn amount(step: &v1::StepRecord, quantity: Quantity, figure: Figure) -> Option<u64> {
-    let known = known(measured(step)?, quantity, single(step));
+    let known = known(step, quantity);
     match figure {
-        Figure::Average => Some(known.total? / u64::from(step.tasks.max(1))),
+        Figure::Average => Some(known.total? / u64::from(known.tasks.max(1))),
         Figure::Total => known.total,
-        Figure::Maximum => known.maximum,
-        Figure::Minimum => known.maximum.filter(|_| single(step)),
-        Figure::Node | Figure::Task => None,
+        Figure::Maximum => known.largest.map(|e| e.amount),
+        Figure::Minimum => known.smallest.map(|e| e.amount),
+        Figure::MaxNode | Figure::MaxTask | Figure::MinNode | Figure::MinTask => None,
     }
 }
 
-/// Where the extreme of what is known occurred.
-fn place(step: &v1::StepRecord, figure: Figure) -> Option<String> {
-    measured(step)?;
-    match (figure, step.nodes.as_slice()) {
-        (Figure::Node, [node]) => Some(node.clone()),
-        (Figure::Task, _) if single(step) => Some("0".to_owned()),
+/// Where an extreme occurred: the node's name or the task's number.
+fn place(step: &v1::StepRecord, quantity: Quantity, figure: Figure) -> Option<String> {
+    let known = known(step, quantity);
+    match figure {
+        Figure::MaxNode => known.largest?.node,
+        Figure::MinNode => known.smallest?.node,
+        Figure::MaxTask => known.largest?.task.map(|t| t.to_string()),
+        Figure::MinTask => known.smallest?.task.map(|t| t.to_string()),
         _ => None,
     }
 }
 
 /// One of the Ave*, Max* and Min* fields.
 pub fn field(step: &v1::StepRecord, quantity: Quantity, figure: Figure, units: Units) -> String {
-    if matches!(figure, Figure::Node | Figure::Task) {
-        let known = amount(step, quantity, Figure::Maximum);
-        return known.and_then(|_| place(step, figure)).unwrap_or_default();
+    if matches!(figure, Figure::MaxNode | Figure::MaxTask | Figure::MinNode | Figure::MinTask) {
+        return place(step, quantity, figure).unwrap_or_default();
     }
     amount(step, quantity, figure).map_or_else(String::new, |n| match quantity {
         Quantity::Cpu => cpu(n),
@@ -108,26 +141,39 @@ pub fn amounts(step: &v1::StepRecord, way: Way, figure: Figure) -> Vec<(&'static
     parts.into_iter().filter_map(|(name, amount)| Some((name, amount?))).collect()
 }
 
+/// What `amounts` calls by these names.
+const NAMED: [(&str, Way, Quantity); 6] = [
+    ("cpu", Way::In, Quantity::Cpu),
+    ("fs/disk", Way::In, Quantity::DiskRead),
+    ("mem", Way::In, Quantity::Rss),
+    ("pages", Way::In, Quantity::Pages),
+    ("vmem", Way::In, Quantity::VmSize),
+    ("fs/disk", Way::Out, Quantity::DiskWrite),
+];
+
+/// Where the extreme of what `amounts` names occurred. Energy, of which nothing is known, has the step's only node.
+pub fn place_of(step: &v1::StepRecord, way: Way, name: &str, figure: Figure) -> Option<String> {
+    match NAMED.iter().find(|(n, w, _)| *n == name && *w == way) {
+        Some((_, _, quantity)) => place(step, *quantity, figure),
+        None if matches!(figure, Figure::MaxTask | Figure::MinTask) => None,
+        None => Some(step.nodes.first().filter(|_| step.nodes.len() == 1)?.clone()),
+    }
+}
+
 /// One of the TRESUsage* fields.
 pub fn tres(step: &v1::StepRecord, way: Way, figure: Figure, units: Units) -> String {
-    let parts: Vec<String> = match figure {
-        Figure::Node | Figure::Task => {
-            let Some(place) = place(step, figure) else { return String::new() };
-            amounts(step, way, Figure::Maximum)
-                .into_iter()
-                .filter(|(name, _)| figure == Figure::Node || *name != "energy")
-                .map(|(name, _)| format!("{name}={place}"))
-                .collect()
-        }
-        _ => amounts(step, way, figure)
-            .into_iter()
-            .map(|(name, amount)| match name {
-                "cpu" => format!("{name}={}", cpu(amount)),
-                "mem" | "vmem" => format!("{name}={}", units.bytes(amount)),
-                _ => format!("{name}={amount}"),
-            })
-            .collect(),
+    let side = match figure {
+        Figure::MaxNode | Figure::MaxTask => Figure::Maximum,
+        Figure::MinNode | Figure::MinTask => Figure::Minimum,
+        other => other,
     };
+    let one = |(name, amount): (&str, u64)| match name {
+        _ if side != figure => Some(format!("{name}={}", place_of(step, way, name, figure)?)),
+        "cpu" => Some(format!("{name}={}", cpu(amount))),
+        "mem" | "vmem" => Some(format!("{name}={}", units.bytes(amount))),
+        _ => Some(format!("{name}={amount}")),
+    };
+    let parts: Vec<String> = amounts(step, way, side).into_iter().filter_map(one).collect();
     parts.join(",")
 }
 
@@ -161,13 +207,13 @@ mod tests {
     fn a_single_task_is_its_own_average_and_extreme() {
         let step = step(1);
         assert_eq!(used(&step, Quantity::Rss, Figure::Average), "1644K");
-        assert_eq!(used(&step, Quantity::Rss, Figure::Node), "node0");
-        assert_eq!(used(&step, Quantity::Rss, Figure::Task), "0");
+        assert_eq!(used(&step, Quantity::Rss, Figure::MaxNode), "node0");
+        assert_eq!(used(&step, Quantity::Rss, Figure::MaxTask), "0");
         assert_eq!(used(&step, Quantity::Cpu, Figure::Minimum), "00:00:04");
         let total = "cpu=00:00:04,energy=0,fs/disk=6977,mem=1644K,pages=4,vmem=2920K";
         assert_eq!(listed(&step, Way::In, Figure::Total), total);
-        assert_eq!(listed(&step, Way::In, Figure::Task), "cpu=0,fs/disk=0,mem=0,pages=0,vmem=0");
-        assert_eq!(listed(&step, Way::Out, Figure::Node), "energy=node0,fs/disk=node0");
+        assert_eq!(listed(&step, Way::In, Figure::MaxTask), "cpu=0,fs/disk=0,mem=0,pages=0,vmem=0");
+        assert_eq!(listed(&step, Way::Out, Figure::MaxNode), "energy=node0,fs/disk=node0");
     }
 
     #[test]
@@ -177,9 +223,28 @@ mod tests {
         assert_eq!(used(&step, Quantity::Rss, Figure::Average), "");
         assert_eq!(used(&step, Quantity::Cpu, Figure::Average), "00:00:02");
         assert_eq!(used(&step, Quantity::Cpu, Figure::Maximum), "");
-        assert_eq!(used(&step, Quantity::Rss, Figure::Task), "");
-        assert_eq!(used(&step, Quantity::Cpu, Figure::Node), "");
+        assert_eq!(used(&step, Quantity::Rss, Figure::MaxTask), "");
+        assert_eq!(used(&step, Quantity::Cpu, Figure::MinNode), "");
         assert_eq!(listed(&step, Way::In, Figure::Maximum), "energy=0,mem=1644K,vmem=2920K");
+    }
+
+    #[test]
+    fn of_several_tasks_that_were_compared_all_is_shown() {
+        use sluice_model::step::{Spread, Usage};
+        let mut step = step(2);
+        step.nodes = vec!["node0".into(), "node1".into()];
+        let usage = |cpu: u64, rss: u64| Usage { user_cpu_us: cpu, max_rss_bytes: rss << 10, ..Usage::default() };
+        let mut spread = Spread::of_task(0, &usage(3_000_000, 1000));
+        Spread::join(&mut spread, Spread::of_task(1, &usage(1_000_000, 3000)).into_iter().map(|s| s.on_node(1)));
+        step.spread = spread.iter().map(Into::into).collect();
+        assert_eq!(used(&step, Quantity::Cpu, Figure::Minimum), "00:00:01");
+        assert_eq!(used(&step, Quantity::Cpu, Figure::MinNode), "node1");
+        assert_eq!(used(&step, Quantity::Cpu, Figure::MinTask), "1");
+        assert_eq!(used(&step, Quantity::Rss, Figure::Average), "2000K");
+        assert_eq!(used(&step, Quantity::Rss, Figure::MaxNode), "node1");
+        assert_eq!(used(&step, Quantity::Rss, Figure::MaxTask), "1");
+        assert_eq!(listed(&step, Way::In, Figure::MaxTask), "cpu=0,fs/disk=0,mem=1,pages=0");
+        assert_eq!(listed(&step, Way::In, Figure::MinNode), "cpu=node1,fs/disk=node0,mem=node0,pages=node0");
     }
 
     #[test]

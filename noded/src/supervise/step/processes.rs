@@ -3,6 +3,8 @@
 use super::Step;
 use crate::{cgroup, procs};
 use sluice_model::state::ExitStatus;
+use sluice_model::step::{Spread, Usage};
+use sluice_proto::v1;
 
 impl Step {
     /// One round of killing; rounds repeat until wait(2) knows no child, which for a subreaper means that nothing is
@@ -45,14 +47,19 @@ impl Step {
                 (status, usage)
             };
             let us = |t: libc::timeval| t.tv_sec as u64 * 1_000_000 + t.tv_usec as u64;
-            self.usage.user_cpu_us += us(usage.ru_utime);
-            self.usage.system_cpu_us += us(usage.ru_stime);
-            self.usage.max_rss_bytes = self.usage.max_rss_bytes.max(usage.ru_maxrss as u64 * 1024);
-            self.usage.major_faults += usage.ru_majflt as u64;
-            self.usage.read_bytes += read;
-            self.usage.written_bytes += written;
+            let used = Usage {
+                user_cpu_us: us(usage.ru_utime),
+                system_cpu_us: us(usage.ru_stime),
+                max_rss_bytes: usage.ru_maxrss as u64 * 1024,
+                max_vmsize_bytes: 0,
+                major_faults: usage.ru_majflt as u64,
+                read_bytes: read,
+                written_bytes: written,
+            };
+            self.usage = (&Usage::try_from(self.usage).unwrap_or_default().merge(used)).into();
             if let Some(task) = self.tasks.iter_mut().find(|t| t.pid == pid && t.exit.is_none()) {
                 task.exit = Some(ExitStatus::from_wait(status));
+                task.usage = task.usage.merge(used);
                 task.core = libc::WIFSIGNALED(status) && libc::WCOREDUMP(status);
             }
         }
@@ -64,6 +71,19 @@ impl Step {
             let sample = procs::sample(pid);
             self.usage.max_vmsize_bytes = self.usage.max_vmsize_bytes.max(sample.peak_vm_bytes);
             self.usage.max_rss_bytes = self.usage.max_rss_bytes.max(sample.peak_rss_bytes);
+            if let Some(task) = self.tasks.iter_mut().find(|t| t.pid == pid && t.exit.is_none()) {
+                task.usage.max_vmsize_bytes = task.usage.max_vmsize_bytes.max(sample.peak_vm_bytes);
+                task.usage.max_rss_bytes = task.usage.max_rss_bytes.max(sample.peak_rss_bytes);
+            }
         }
+    }
+
+    /// How the tasks of this node differ in what they used.
+    pub(super) fn spread(&self) -> Vec<v1::UsageSpread> {
+        let mut all = Vec::new();
+        for task in self.tasks.iter().filter(|t| t.exit.is_some() && t.failure.is_none()) {
+            Spread::join(&mut all, Spread::of_task(task.rank, &task.usage));
+        }
+        all.iter().map(Into::into).collect()
     }
 }
