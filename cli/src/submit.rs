@@ -59,7 +59,7 @@ pub fn limits(names: &[&'static str]) -> Vec<PropagatedLimit> {
         .filter_map(|name| {
             let (soft, _) = getrlimit(resource(name)?).ok()?;
             let soft = if soft == nix::libc::RLIM_INFINITY { u64::MAX } else { soft };
-            Some(PropagatedLimit { name: (*name).to_owned(), soft })
+            Some(PropagatedLimit { name, soft })
         })
         .collect()
 }
@@ -68,13 +68,11 @@ pub fn limits(names: &[&'static str]) -> Vec<PropagatedLimit> {
 pub fn complete(settings: &mut Settings, here: &Here, words: &[OsString]) {
     settings.job.work_dir = settings.work_dir(&here.cwd);
     settings.job.umask = here.umask;
-    settings.job.submit_host = here.host.clone();
+    settings.job.submit_host = here.host.clone().into();
     settings.job.ends_with_step = settings.command.name() == "srun";
     settings.job.submit_sid = nix::unistd::getsid(None).map(|sid| sid.as_raw().unsigned_abs()).unwrap_or(0);
-    settings.job.limits = match &settings.client.propagate {
-        Some(names) => limits(names),
-        None => limits(crate::settings::LIMITS),
-    };
+    let propagated = settings.client.propagate.as_deref().unwrap_or(crate::settings::LIMITS);
+    settings.job.limits = limits(propagated).into();
     let mut line = settings.command.name().as_bytes().to_vec();
     for word in words {
         line.push(b' ');

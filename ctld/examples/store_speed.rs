@@ -17,8 +17,9 @@ use std::time::Instant;
 fn job(id: u32) -> Job {
     let spec = JobSpec {
         name: OsBytes::from(format!("job{id}")),
-        partitions: vec!["main".to_owned()],
-        io: sluice_model::job::JobIo { stdout: Some(OsBytes::from("/home/ada/work/out-%j")), ..Default::default() },
+        partitions: vec!["main".to_owned()].into(),
+        io: sluice_model::job::JobIo { stdout: Some(OsBytes::from("/home/ada/work/out-%j")), ..Default::default() }
+            .into(),
         work_dir: OsBytes::from("/home/ada/projects/simulation/run-0001"),
         submit_line: OsBytes::from(format!(
             "sbatch --job-name=job{id} -n 4 --time=10 --output=out-%j run.sh --seed {id}"

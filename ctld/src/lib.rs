@@ -9,6 +9,7 @@ pub mod nodelink;
 pub mod notify;
 pub mod owner;
 pub mod perform;
+pub mod pool;
 pub mod records;
 pub mod rpc;
 pub mod run;

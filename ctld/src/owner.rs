@@ -4,6 +4,7 @@
 //! queue: that is the group commit. Nothing leaves (reply, effect, snapshot for readers) before the facts behind it are
 //! durable.
 
+use crate::pool::Pool;
 use crate::store::{Store, StoreError};
 use crate::view::Published;
 use sluice_engine::command::Reply;
@@ -94,6 +95,7 @@ pub struct Owner {
     /// Told after each batch that changed something.
     pub changed: tokio::sync::watch::Sender<u64>,
     pub figures: Arc<OwnerFigures>,
+    pub pool: Pool,
 }
 
 /// Starts the owner's thread. It ends when all handles are dropped, or by a failed flush, which ends the process.
@@ -132,12 +134,13 @@ impl Owner {
                 _ => decide(&self.state, now, &request.command),
             };
             let answer = match decision {
-                Ok(decision) => {
+                Ok(mut decision) => {
                     // Blobs become durable with the batch, before the journal record that names them.
                     let kept = request.blobs.iter().try_for_each(|blob| self.store.put_blob(blob).map(|_| ()));
                     match kept {
                         Ok(()) => {
-                            for event in &decision.events {
+                            for event in &mut decision.events {
+                                self.pool.event(event);
                                 fold(&mut self.state, event);
                             }
                             events.extend(decision.events);

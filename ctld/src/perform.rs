@@ -80,8 +80,8 @@ pub fn credential(context: &Context, state: &State, job: &Job) -> Option<v1::Job
         attempt: run.attempt,
         uid: spec.uid,
         gid: spec.gid,
-        user: spec.user.clone(),
-        group: spec.group.clone(),
+        user: spec.user.to_string(),
+        group: spec.group.to_string(),
         allocation: Some(run.allocation.as_ref().into()),
         addresses: run.allocation.names().map(|n| address(n).unwrap_or_default()).collect(),
         issued_at: run.started.0,
@@ -100,7 +100,7 @@ pub fn credential(context: &Context, state: &State, job: &Job) -> Option<v1::Job
         ntasks: spec.request.ntasks.unwrap_or(0),
         ntasks_per_node: spec.request.ntasks_per_node.unwrap_or(0),
         work_dir: bytes::Bytes::copy_from_slice(spec.work_dir.as_bytes()),
-        submit_host: spec.submit_host.clone(),
+        submit_host: spec.submit_host.to_string(),
     };
     Some(sluice_identity::credential::sign_job(&context.keys, &body))
 }
@@ -207,7 +207,7 @@ fn archive(context: Arc<Context>, state: State, jobs: Vec<JobId>) {
 fn send_mail(state: &State, id: JobId, what: u32) {
     let (Some(config), Some(job)) = (&state.config, state.jobs.get(&id)) else { return };
     let Some(program) = config.mail.program.clone() else { return };
-    let user = job.spec.mail_user.clone().unwrap_or_else(|| job.spec.user.clone());
+    let user = job.spec.mail_user.clone().unwrap_or_else(|| job.spec.user.to_string());
     let to = match &config.mail.domain {
         Some(domain) if !user.contains('@') => format!("{user}@{domain}"),
         _ => user,

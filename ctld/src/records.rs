@@ -74,7 +74,7 @@ pub fn job(job: &Job, state: &State, remarks: &Remarks, now: Time, detail: Detai
         name: bytes::Bytes::copy_from_slice(spec.name.as_bytes()),
         uid: spec.uid,
         gid: spec.gid,
-        user: spec.user.clone(),
+        user: spec.user.to_string(),
         partition: match &job.partition {
             Some(name) => name.clone(),
             None => job.partitions.join(","),
@@ -156,7 +156,7 @@ fn add_detail(record: &mut v1::JobRecord, job: &Job, state: &State, remarks: &Re
         record.requested_memory_mb = query::requested(job, state).memory_mb;
     }
     record.outcome = job.outcome().map(|o| Box::new(outcome(o)));
-    record.waiting_on = job.waiting_on.as_ref().map(|d| Box::new(d.into()));
+    record.waiting_on = job.waiting_on.as_deref().map(|d| Box::new(d.into()));
     record.dependency_failed = job.dependency_failed;
     record.comment = job.comment.as_ref().map(|c| bytes::Bytes::copy_from_slice(c.as_bytes()));
     record.admin_comment = job.admin_comment.clone();

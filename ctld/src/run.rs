@@ -4,6 +4,7 @@
 use crate::context::Context;
 use crate::nodelink::{self, Links, NodeLinkService};
 use crate::owner::{self, Owner, OwnerFigures, wall_clock};
+use crate::pool::Pool;
 use crate::rpc::ControllerService;
 use crate::scheduling::{self, SchedulingFigures};
 use crate::store::{FileStore, Opened, Store, StoreError, StoreOptions};
@@ -90,6 +91,7 @@ async fn serve(options: RunOptions) -> Result<(), Box<dyn Error>> {
         effects,
         changed,
         figures: Arc::clone(&owner_figures),
+        pool: Pool::default(),
     })?;
 
     if let Some(config) = config {

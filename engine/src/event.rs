@@ -11,7 +11,7 @@ use sluice_model::dependency::Dependency;
 use sluice_model::index_set::IndexSet;
 use sluice_model::node::NodeReport;
 use sluice_model::step::StepRecord;
-use sluice_model::{Allocation, JobId, JobSpec, NodeName, OsBytes, Time, TimeLimit};
+use sluice_model::{Allocation, JobId, JobSpec, NodeName, OsBytes, Shared, Time, TimeLimit};
 use std::sync::Arc;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -131,7 +131,7 @@ pub enum Event {
         job: JobId,
         spec: Arc<JobSpec>,
         time_limit: TimeLimit,
-        partitions: Vec<String>,
+        partitions: Shared<Vec<String>>,
         not_before: Option<Time>,
         requeue: bool,
         comment: Option<OsBytes>,

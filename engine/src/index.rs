@@ -217,8 +217,11 @@ impl State {
 
     /// Adds, replaces or removes (None) a job record.
     pub(crate) fn put(&mut self, id: JobId, new: Option<Job>) {
+        self.put_shared(id, new.map(Arc::new));
+    }
+
+    fn put_shared(&mut self, id: JobId, new: Option<Arc<Job>>) {
         let old = self.jobs.get(&id).cloned();
-        let new = new.map(Arc::new);
         // Keys that look at the state are taken before it changes.
         let old_key = old.as_ref().and_then(|j| self.sched_key(j));
         let old_archive = old.as_ref().and_then(|j| self.archive_key(j));
@@ -408,10 +411,10 @@ impl State {
             self.edit_node(&name, |n| n.jobs.clear());
         }
         let jobs = std::mem::take(&mut self.jobs);
+        // The records themselves stay, so that snapshots go on sharing them.
         for (id, job) in &jobs {
-            self.put(*id, Some(Job::clone(job)));
+            self.put_shared(*id, Some(Arc::clone(job)));
         }
-        // The same records as before, so that snapshots go on sharing them.
         self.jobs = jobs;
         // `after` terms look at jobs that may have come later in the walk.
         let waiting: BTreeSet<JobId> = self.index.dependents.iter().map(|(_, d)| *d).collect();

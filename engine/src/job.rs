@@ -1,9 +1,10 @@
 //! A live job: from submission until it is purged from memory (MinJobAge after its end).
 
+use sluice_model::dependency::Dependency;
 use sluice_model::index_set::IndexSet;
 use sluice_model::state::ExitStatus;
 use sluice_model::step::StepRecord;
-use sluice_model::{Allocation, JobId, JobSpec, JobState, NodeName, Reason, StepId, Time, TimeLimit};
+use sluice_model::{Allocation, JobId, JobSpec, JobState, NodeName, Reason, Shared, StepId, Time, TimeLimit};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -42,7 +43,7 @@ pub struct Job {
     /// What it is charged to; None when there was none (and none was asked for: AccountingStorageEnforce).
     pub association: Option<sluice_model::accounting::AssocId>,
     /// Resolved names of partitions it may use, default applied.
-    pub partitions: Vec<String>,
+    pub partitions: Shared<Vec<String>>,
     /// The one it runs or ran in.
     pub partition: Option<String>,
     /// Limit in force (default or max of the partition applied at start; changed by update).
@@ -51,7 +52,7 @@ pub struct Job {
     /// Not before this time: `--begin` or the back-off after a requeue.
     pub not_before: Option<Time>,
     /// Dependency terms still unmet, for display and for decisions. None when all are satisfied.
-    pub waiting_on: Option<sluice_model::dependency::Dependency>,
+    pub waiting_on: Option<Box<Dependency>>,
     /// Some term can never be satisfied.
     pub dependency_failed: bool,
     pub comment: Option<sluice_model::OsBytes>,
@@ -79,10 +80,10 @@ pub enum Hold {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Phase {
     Pending,
-    Running(Run),
+    Running(Box<Run>),
     /// Ended; some nodes have not yet confirmed that all of it is gone. Their resources stay allocated.
     Completing {
-        run: Run,
+        run: Box<Run>,
         outcome: Outcome,
         ended: Time,
         waiting_for: Vec<NodeName>,
@@ -90,7 +91,7 @@ pub enum Phase {
     },
     /// Over. `run` is None when it never started.
     Ended {
-        run: Option<Run>,
+        run: Option<Box<Run>>,
         outcome: Outcome,
         ended: Time,
     },
@@ -138,7 +139,7 @@ pub struct Run {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PastRun {
     /// None when it was requeued after an end without a start.
-    pub run: Option<Run>,
+    pub run: Option<Box<Run>>,
     pub outcome: Outcome,
     pub ended: Time,
     pub steps: imbl::OrdMap<StepId, Arc<StepRecord>>,
@@ -175,7 +176,7 @@ impl Job {
         match &self.phase {
             Phase::Pending => None,
             Phase::Running(run) | Phase::Completing { run, .. } => Some(run),
-            Phase::Ended { run, .. } => run.as_ref(),
+            Phase::Ended { run, .. } => run.as_deref(),
         }
     }
     pub fn outcome(&self) -> Option<&Outcome> {

@@ -4,6 +4,7 @@ use crate::dependency::Dependency;
 use crate::ids::BlobId;
 use crate::index_set::IndexSet;
 use crate::request::ResourceRequest;
+use crate::shared::Shared;
 use crate::text::OsBytes;
 use crate::time::{Time, TimeLimit};
 use std::collections::BTreeMap;
@@ -42,14 +43,14 @@ pub struct SignalRequest {
 }
 
 /// `--open-mode`
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum OpenMode {
     Append,
     Truncate,
 }
 
 /// Where the batch step's streams go. Patterns (`%j` …) unexpanded; None means Slurm's default.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct JobIo {
     pub stdin: Option<OsBytes>,
     pub stdout: Option<OsBytes>,
@@ -73,34 +74,35 @@ pub mod mail {
 }
 
 /// One resource limit to propagate (setrlimit(2)); soft value, `u64::MAX` = unlimited.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct PropagatedLimit {
-    /// Slurm's name: AS, CORE, CPU, DATA, FSIZE, MEMLOCK, NOFILE, NPROC, RSS, STACK.
-    pub name: String,
+    /// Slurm's name, one of `sharing::LIMIT_NAMES`.
+    pub name: &'static str,
     pub soft: u64,
 }
 
-/// What was submitted. `user`, `uid`, `gid` and `group` are set by the controller from the proven identity.
+/// What was submitted. `user`, `uid`, `gid` and `group` are set by the controller from the proven identity. What many jobs
+/// have in common is `Shared`, and what few have is boxed: there may be a hundred thousand of these in memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct JobSpec {
     pub name: OsBytes,
     pub kind: JobKind,
     pub uid: u32,
     pub gid: u32,
-    pub user: String,
-    pub group: String,
+    pub user: Shared<String>,
+    pub group: Shared<String>,
     pub account: Option<String>,
     pub qos: Option<String>,
     pub wckey: Option<String>,
     /// In the user's order; empty = the default partition.
-    pub partitions: Vec<String>,
-    pub request: ResourceRequest,
+    pub partitions: Shared<Vec<String>>,
+    pub request: Shared<ResourceRequest>,
     pub time_limit: Option<TimeLimit>,
     pub time_min: Option<TimeLimit>,
     pub begin: Option<Time>,
     pub deadline: Option<Time>,
-    pub dependency: Option<Dependency>,
-    pub array: Option<ArraySpec>,
+    pub dependency: Option<Box<Dependency>>,
+    pub array: Option<Box<ArraySpec>>,
     pub hold: bool,
     /// `--priority`
     pub priority: Option<u32>,
@@ -114,15 +116,15 @@ pub struct JobSpec {
     pub mail_user: Option<String>,
     pub reservation: Option<String>,
     /// name → count
-    pub licenses: BTreeMap<String, u32>,
-    pub io: JobIo,
+    pub licenses: Shared<BTreeMap<String, u32>>,
+    pub io: Shared<JobIo>,
     pub work_dir: OsBytes,
     /// `NAME=value` blocks, each ended by NUL.
     pub environment: BlobId,
     pub get_user_env: bool,
-    pub limits: Vec<PropagatedLimit>,
+    pub limits: Shared<Vec<PropagatedLimit>>,
     pub umask: u32,
-    pub submit_host: String,
+    pub submit_host: Shared<String>,
     /// The session id of the submitting process (AllocNode:Sid).
     pub submit_sid: u32,
     pub submit_line: OsBytes,
@@ -133,7 +135,7 @@ pub struct JobSpec {
     /// An allocation for one step (srun alone): it ends with that step, also when the client that made it is gone.
     pub ends_with_step: bool,
     /// Options whose effect comes with a later release: long option name → value as given, checked for form.
-    pub stored: BTreeMap<String, String>,
+    pub stored: Shared<BTreeMap<String, String>>,
 }
 
 impl JobSpec {
@@ -145,13 +147,13 @@ impl JobSpec {
             kind,
             uid,
             gid,
-            user: user.to_owned(),
-            group: group.to_owned(),
+            user: user.to_owned().into(),
+            group: group.to_owned().into(),
             account: None,
             qos: None,
             wckey: None,
-            partitions: Vec::new(),
-            request: ResourceRequest::default(),
+            partitions: Shared::default(),
+            request: Shared::default(),
             time_limit: None,
             time_min: None,
             begin: None,
@@ -168,20 +170,20 @@ impl JobSpec {
             mail_type: 0,
             mail_user: None,
             reservation: None,
-            licenses: BTreeMap::new(),
-            io: JobIo::default(),
+            licenses: Shared::default(),
+            io: Shared::default(),
             work_dir: OsBytes::default(),
             environment: BlobId([0; 32]),
             get_user_env: false,
-            limits: Vec::new(),
+            limits: Shared::default(),
             umask: 0o022,
-            submit_host: String::new(),
+            submit_host: Shared::default(),
             submit_sid: 0,
             submit_line: OsBytes::default(),
             command: None,
             immediate_secs: None,
             ends_with_step: false,
-            stored: BTreeMap::new(),
+            stored: Shared::default(),
         }
     }
 }

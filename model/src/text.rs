@@ -21,6 +21,10 @@ impl OsBytes {
     pub fn as_os_str(&self) -> &OsStr {
         OsStr::from_bytes(&self.0)
     }
+    /// How many hold this very copy.
+    pub fn holders(&self) -> usize {
+        Arc::strong_count(&self.0)
+    }
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -35,7 +39,7 @@ impl OsBytes {
 
 impl Default for OsBytes {
     fn default() -> Self {
-        OsBytes(Arc::from(&[][..]))
+        OsBytes(Arc::default())
     }
 }
 impl From<&str> for OsBytes {

@@ -59,7 +59,7 @@ fn gpus(count: u64) -> GresRequest {
 }
 
 fn job(id: u32, partition: u32, request: ResourceRequest, minutes: u32, priority: u32) -> PendingJob {
-    let spec = JobSpec { request, ..JobSpec::new("job", JobKind::Allocation, (1, "u"), (1, "g")) };
+    let spec = JobSpec { request: request.into(), ..JobSpec::new("job", JobKind::Allocation, (1, "u"), (1, "g")) };
     PendingJob {
         job: JobId(id),
         indices: Vec::new(),

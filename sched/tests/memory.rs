@@ -160,7 +160,7 @@ impl World {
                 expected_end: job.expected_ms.map(|ms| Time(now.0 + ms)),
                 exclusive,
                 partition: Some(partition as u32),
-                licenses: job.request.licenses.clone(),
+                licenses: std::collections::BTreeMap::clone(&job.request.licenses),
                 charge: job.charge,
             };
             self.next += 1;

@@ -122,7 +122,7 @@ fn apply(input: &mut Input, plan: &Plan, next_id: &mut u32) {
             expected_end: None,
             exclusive,
             partition: Some(partition as u32),
-            licenses: job.request.licenses.clone(),
+            licenses: std::collections::BTreeMap::clone(&job.request.licenses),
             charge: job.charge,
         });
         match start.index {

@@ -239,7 +239,7 @@ impl<'a> World<'a> {
         let mut spec = self.jobs.spec(self.trace, job);
         spec.priority = self.policy.priority(job);
         let role = if spec.priority.is_some() { Role::Operator } else { Role::User };
-        let caller = Caller { uid: spec.uid, gid: spec.gid, user: spec.user.clone(), groups: Vec::new(), role };
+        let caller = Caller { uid: spec.uid, gid: spec.gid, user: spec.user.to_string(), groups: Vec::new(), role };
         match self.engine.command(&Command::Submit { caller, spec: Box::new(spec) }) {
             Ok(Reply::Submitted { job: id }) => {
                 self.jobs.submitted(at, id);

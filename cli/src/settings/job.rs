@@ -45,14 +45,14 @@ impl Settings {
                 let refused = |e: sluice_model::error::ParseError| {
                     self.refused("Job dependency problem", Some(e.named("--dependency").to_string()))
                 };
-                self.job.dependency = Some(parsed.map_err(refused)?);
+                self.job.dependency = Some(Box::new(parsed.map_err(refused)?));
             }
             "array" => {
                 let parsed = array::parse_array(text, ARRAY_INDEX_LIMIT);
                 let refused = |e: sluice_model::error::ParseError| {
                     self.refused("Invalid job array specification", Some(e.named("--array").to_string()))
                 };
-                self.job.array = Some(parsed.map_err(refused)?);
+                self.job.array = Some(Box::new(parsed.map_err(refused)?));
             }
             "hold" => self.job.hold = true,
             "priority" => self.job.priority = priority(text)?,
@@ -73,7 +73,7 @@ impl Settings {
                 let parsed = licenses::parse(text).map_err(|e| {
                     self.refused("Invalid license specification", Some(e.named("--licenses").to_string()))
                 })?;
-                self.job.licenses = parsed;
+                self.job.licenses = parsed.into();
             }
             "open-mode" => self.job.io.open_mode = Some(open_mode(text)?),
             "immediate" => self.job.immediate_secs = Some(if has_value { number(key, text, 0)?.max(1) } else { 1 }),
@@ -92,7 +92,7 @@ impl Settings {
             let detail = "invalid partition specified: (null)".to_owned();
             return Err(self.refused("Invalid partition name specified", Some(detail)));
         }
-        self.job.partitions = names;
+        self.job.partitions = names.into();
         Ok(())
     }
 }

@@ -228,6 +228,12 @@ impl Controller for Fake {
     async fn list_accounting(&self, _: Request<v1::Empty>) -> Result<Response<v1::AccountingList>, Status> {
         lacking("list_accounting")
     }
+    async fn why(&self, _: Request<v1::WhyRequest>) -> Result<Response<v1::WhyReply>, Status> {
+        lacking("why")
+    }
+    async fn why_node(&self, _: Request<v1::WhyNodeRequest>) -> Result<Response<v1::WhyNodeReply>, Status> {
+        lacking("why_node")
+    }
     async fn make_join_token(
         &self,
         _: Request<v1::MakeJoinTokenRequest>,

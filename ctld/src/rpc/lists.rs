@@ -44,7 +44,9 @@ impl Filter {
         let spec = &job.spec;
         let has = |list: &[String], value: &str| list.is_empty() || list.iter().any(|v| v == value);
         self.names_job(job)
-            && (self.users.is_empty() || self.users.contains(&spec.user) || self.users.contains(&spec.uid.to_string()))
+            && (self.users.is_empty()
+                || self.users.contains(spec.user.as_str())
+                || self.users.contains(&spec.uid.to_string()))
             && self.states.as_ref().is_none_or(|s| s.contains(&job.state()))
             && (self.partitions.is_empty()
                 || match &job.partition {

@@ -8,6 +8,7 @@ use super::journal::Journal;
 use super::lock::DirLock;
 use super::space::SpaceWatch;
 use super::{Shelf, Store, StoreError, codec, journal, snapshot};
+use crate::pool::Pool;
 use sluice_engine::{Event, Job, State};
 use sluice_model::BlobId;
 use sluice_model::job::JobKind;
@@ -98,13 +99,15 @@ impl FileStore {
         remove_temporary(&snapshots)?;
         let (mut state, snapshot_bytes) = load_snapshot(&snapshots)?;
         complete(&mut state);
+        let mut pool = Pool::default();
         let (mut replayed, mut bytes) = (0u64, 0u64);
         let from = state.generation;
         let decode = |payload: &[u8]| codec::decode_record(payload).map(|events| (events, payload.len()));
-        let journal = Journal::open(&journals, from, options.chunk, decode, |first, (events, length)| {
+        let journal = Journal::open(&journals, from, options.chunk, decode, |first, (mut events, length)| {
             let count = events.len() as u64;
-            for (generation, event) in (first..).zip(&events) {
+            for (generation, event) in (first..).zip(&mut events) {
                 if generation > from {
+                    pool.event(event);
                     fold(&mut state, event);
                     if state.generation != generation {
                         return Err(format!("event {generation} made generation {}", state.generation));

@@ -7,11 +7,13 @@
 use super::codec::{self, ConvertError};
 use super::frame::{self, Next};
 use super::{StoreError, journal, parallel};
+use crate::pool::Pool;
 use prost::Message;
 use prost::bytes::Bytes;
 use sluice_engine::accounting::Accounting;
 use sluice_engine::{Job, State};
 use sluice_model::JobSpec;
+use sluice_model::job::JobKind;
 use sluice_proto::v1;
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -217,30 +219,28 @@ fn convert(kind: Kind) -> Result<Part, ConvertError> {
             partitions.partitions.into_iter().map(codec::partition_from_disk).collect::<Result<_, _>>()?,
         ),
         Kind::Jobs(chunk) => {
-            let specs: Vec<Arc<JobSpec>> =
-                chunk.specs.into_iter().map(|s| JobSpec::try_from(s).map(Arc::new)).collect::<Result<_, _>>()?;
+            // Equal parts are one within a chunk, which can be done for many chunks at once.
+            let mut pool = Pool::default();
+            let mut specs = Vec::with_capacity(chunk.specs.len());
+            for spec in chunk.specs {
+                let mut spec = JobSpec::try_from(spec)?;
+                pool.spec(&mut spec);
+                specs.push(Arc::new(spec));
+            }
             let mut jobs = Vec::with_capacity(chunk.jobs.len());
-            // Until it gets its own: any specification will do. A chunk without one names those of earlier chunks.
-            let placeholder = match specs.first() {
-                Some(spec) => Arc::clone(spec),
-                None => Arc::new(JobSpec::try_from(placeholder())?),
-            };
+            // Until it gets its own, which may be in an earlier chunk.
+            let placeholder = Arc::new(JobSpec::new("", JobKind::Allocation, (0, ""), (0, "")));
             for job in chunk.jobs {
-                jobs.push((job.spec, codec::job_from_disk(job, Arc::clone(&placeholder))?));
+                let number = job.spec;
+                let mut job = codec::job_from_disk(job, Arc::clone(&placeholder))?;
+                pool.job(&mut job);
+                jobs.push((number, job));
             }
             Part::Jobs(specs, jobs)
         }
         Kind::Accounting(kept) => Part::Accounting(Box::new(accounting_from_disk(kept)?)),
         Kind::Footer(footer) => Part::Footer(footer),
     })
-}
-
-fn placeholder() -> v1::JobSpec {
-    v1::JobSpec {
-        request: Some(v1::ResourceRequest::default()),
-        environment_blob: vec![0; 32].into(),
-        ..v1::JobSpec::default()
-    }
 }
 
 #[derive(Default)]

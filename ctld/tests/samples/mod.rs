@@ -171,7 +171,7 @@ pub fn events() -> Vec<(&'static str, Event)> {
                 job,
                 spec: Arc::new(spec()),
                 time_limit: TimeLimit::Minutes(5),
-                partitions: vec!["gpu".to_owned(), "main".to_owned()],
+                partitions: vec!["gpu".to_owned(), "main".to_owned()].into(),
                 not_before: Some(NOW),
                 requeue: true,
                 comment: Some(OsBytes::new(b"caf\xe9")),
@@ -186,7 +186,7 @@ pub fn events() -> Vec<(&'static str, Event)> {
                 job,
                 spec: Arc::new(spec()),
                 time_limit: TimeLimit::Unlimited,
-                partitions: vec!["main".to_owned()],
+                partitions: vec!["main".to_owned()].into(),
                 not_before: None,
                 requeue: false,
                 comment: None,
@@ -373,19 +373,19 @@ pub fn spec() -> JobSpec {
         kind: JobKind::Batch { script: BlobId([7; 32]), args: vec![OsBytes::from("-v"), OsBytes::new(b"\0\x01")] },
         uid: 1000,
         gid: 100,
-        user: "ada".to_owned(),
-        group: "users".to_owned(),
+        user: "ada".to_owned().into(),
+        group: "users".to_owned().into(),
         account: Some("physics".to_owned()),
         qos: Some("normal".to_owned()),
         wckey: Some("wc".to_owned()),
-        partitions: vec!["gpu".to_owned()],
-        request: request(),
+        partitions: vec!["gpu".to_owned()].into(),
+        request: request().into(),
         time_limit: Some(TimeLimit::Minutes(90)),
         time_min: Some(TimeLimit::Minutes(30)),
         begin: Some(NOW),
         deadline: Some(later(1_000_000)),
-        dependency: Some(dependency()),
-        array: Some(ArraySpec { indices: IndexSet::range_step(0, 12, 4), throttle: Some(2), step: 4 }),
+        dependency: Some(dependency().into()),
+        array: Some(ArraySpec { indices: IndexSet::range_step(0, 12, 4), throttle: Some(2), step: 4 }.into()),
         hold: true,
         priority: Some(12),
         nice: -5,
@@ -396,25 +396,26 @@ pub fn spec() -> JobSpec {
         mail_type: 3,
         mail_user: Some("ada@example.org".to_owned()),
         reservation: Some("maint".to_owned()),
-        licenses: BTreeMap::from([("matlab".to_owned(), 2)]),
+        licenses: BTreeMap::from([("matlab".to_owned(), 2)]).into(),
         io: JobIo {
             stdin: Some(OsBytes::from("/dev/null")),
             stdout: Some(OsBytes::from("out-%j")),
             stderr: Some(OsBytes::new(b"err-\xfe")),
             open_mode: Some(OpenMode::Append),
-        },
+        }
+        .into(),
         work_dir: OsBytes::from("/home/ada"),
         environment: BlobId([9; 32]),
         get_user_env: true,
-        limits: vec![PropagatedLimit { name: "NOFILE".to_owned(), soft: u64::MAX }],
+        limits: vec![PropagatedLimit { name: "NOFILE", soft: u64::MAX }].into(),
         umask: 0o22,
-        submit_host: "login1".to_owned(),
+        submit_host: "login1".to_owned().into(),
         submit_sid: 321,
         submit_line: OsBytes::from("sbatch train.sh"),
         command: Some(OsBytes::from("/home/ada/train.sh")),
         immediate_secs: Some(30),
         ends_with_step: false,
-        stored: BTreeMap::from([("core-spec".to_owned(), "1".to_owned())]),
+        stored: BTreeMap::from([("core-spec".to_owned(), "1".to_owned())]).into(),
     }
 }
 
@@ -423,7 +424,7 @@ pub fn plain_spec() -> JobSpec {
     JobSpec {
         work_dir: OsBytes::from("/"),
         umask: 0,
-        submit_host: "login1".to_owned(),
+        submit_host: "login1".to_owned().into(),
         submit_line: OsBytes::from("salloc"),
         ..JobSpec::new("wrap", JobKind::Allocation, (0, "root"), (0, "root"))
     }
@@ -441,7 +442,7 @@ pub fn pending_job() -> Job {
         base_priority: 0,
         hold: Hold::No,
         attempt: 0,
-        partitions: vec!["main".to_owned()],
+        partitions: vec!["main".to_owned()].into(),
         partition: None,
         time_limit: TimeLimit::Unlimited,
         requeue: false,
@@ -469,19 +470,24 @@ pub fn array_job() -> Job {
         base_priority: 13,
         hold: Hold::Requeued(Reason::JobHoldMaxRequeue),
         attempt: 2,
-        partitions: vec!["gpu".to_owned(), "main".to_owned()],
+        partitions: vec!["gpu".to_owned(), "main".to_owned()].into(),
         partition: Some("gpu".to_owned()),
         time_limit: TimeLimit::Minutes(90),
         requeue: true,
         not_before: Some(later(2)),
-        waiting_on: Some(dependency()),
+        waiting_on: Some(dependency().into()),
         dependency_failed: true,
         comment: Some(OsBytes::new(b"\x80 comment")),
         admin_comment: Some("admin".to_owned()),
         system_comment: Some("system".to_owned()),
         phase: Phase::Pending,
         steps: imbl::OrdMap::new(),
-        past_runs: vec![Arc::new(PastRun { run: Some(run()), outcome: outcome(), ended: later(3), steps: steps() })],
+        past_runs: vec![Arc::new(PastRun {
+            run: Some(run().into()),
+            outcome: outcome(),
+            ended: later(3),
+            steps: steps(),
+        })],
     }
 }
 
@@ -489,7 +495,7 @@ pub fn running_task() -> Job {
     Job {
         id: JobId(4713),
         array: ArrayRole::Task { array: JobId(4711), index: 0 },
-        phase: Phase::Running(run()),
+        phase: Phase::Running(run().into()),
         steps: steps(),
         hold: Hold::User,
         ..array_job()
@@ -499,7 +505,7 @@ pub fn running_task() -> Job {
 pub fn completing_job() -> Job {
     Job {
         phase: Phase::Completing {
-            run: run(),
+            run: run().into(),
             outcome: outcome(),
             ended: later(4),
             waiting_for: vec![NodeName::new("node1")],
@@ -511,7 +517,7 @@ pub fn completing_job() -> Job {
 }
 
 pub fn ended_job() -> Job {
-    Job { phase: Phase::Ended { run: Some(run()), outcome: outcome(), ended: later(5) }, ..running_task() }
+    Job { phase: Phase::Ended { run: Some(run().into()), outcome: outcome(), ended: later(5) }, ..running_task() }
 }
 
 pub fn run() -> Run {
@@ -724,7 +730,7 @@ pub fn config() -> ClusterConfig {
     ClusterConfig {
         cluster_name: "tiny".to_owned(),
         nodes: vec![node_spec("node1"), node_spec("node2")],
-        partitions: vec![partition()],
+        partitions: vec![partition()].into(),
         scheduling: SchedulingConfig {
             queue_depth: 500,
             backfill: true,

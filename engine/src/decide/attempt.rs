@@ -161,7 +161,7 @@ pub(super) fn step_report(cx: &mut Cx, node: &NodeName, step: &StepRecord) -> Re
     let Some(job) = cx.job_now(step.key.job) else { return Ok(Reply::Done) };
     let theirs = |run: &Run| run.attempt == step.key.attempt && run.allocation.on(node).is_some();
     let current = step.key.attempt == job.attempt && job.run().is_some_and(theirs);
-    let past = job.past_runs.iter().find(|p| p.run.as_ref().is_some_and(theirs));
+    let past = job.past_runs.iter().find(|p| p.run.as_deref().is_some_and(theirs));
     let known = if current { job.steps.get(&step.key.step) } else { past.and_then(|p| p.steps.get(&step.key.step)) };
     if (!current && past.is_none()) || known.is_some_and(|k| k.as_ref() == step) {
         return Ok(Reply::Done);

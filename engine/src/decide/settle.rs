@@ -35,7 +35,7 @@ pub(super) fn reconsider(cx: &mut Cx, id: JobId) {
         return;
     };
     let (waiting_on, failed) = dependency::evaluate(cx, &job, cx.now);
-    if waiting_on != job.waiting_on || failed {
+    if waiting_on.as_ref() != job.waiting_on.as_deref() || failed {
         cx.emit(Event::DependencyChanged { job: id, waiting_on, failed });
     }
     if failed {

@@ -78,7 +78,7 @@ pub(crate) fn new_job(state: &State, now: Time, caller: &Caller, spec: &JobSpec)
         base_priority,
         hold,
         attempt: 0,
-        partitions: names,
+        partitions: names.into(),
         partition: None,
         time_limit,
         requeue: matches!(spec.kind, JobKind::Batch { .. }) && spec.requeue.unwrap_or(config.scheduling.requeue),
@@ -94,7 +94,9 @@ pub(crate) fn new_job(state: &State, now: Time, caller: &Caller, spec: &JobSpec)
     };
     if spec.dependency.is_some() {
         job.waiting_on.clone_from(&spec.dependency);
-        (job.waiting_on, job.dependency_failed) = dependency::evaluate(state, &job, now);
+        let (waiting_on, failed) = dependency::evaluate(state, &job, now);
+        job.waiting_on = waiting_on.map(Box::new);
+        job.dependency_failed = failed;
     }
     job.eligible = settle::may_start(&job, now).then_some(now);
     Ok(job)

@@ -121,8 +121,8 @@ fn changed(cx: &Cx, caller: &Caller, job: &Job, c: &JobChange) -> Result<Event, 
                 let p = cx.partitions.get(name).ok_or_else(|| Reject::InvalidPartition { name: name.clone() })?;
                 admits(p, caller, &spec)?;
             }
-            spec.partitions.clone_from(names);
-            names.clone()
+            spec.partitions = names.clone().into();
+            spec.partitions.clone()
         }
     };
     if partitions.is_empty() {
@@ -239,12 +239,14 @@ fn apply_plain(spec: &mut JobSpec, c: &JobChange) {
     set_option(&mut spec.io.stdout, c.stdout.as_ref());
     set_option(&mut spec.io.stderr, c.stderr.as_ref());
     set_option(&mut spec.io.stdin, c.stdin.as_ref());
-    set(&mut spec.licenses, c.licenses.as_ref());
+    if let Some(licenses) = &c.licenses {
+        spec.licenses = licenses.clone().into();
+    }
     if let Some(comment) = &c.comment {
         spec.comment = Some(comment.clone()).filter(|c| !c.is_empty());
     }
     if let Some(dependency) = &c.dependency {
-        spec.dependency.clone_from(dependency);
+        spec.dependency = dependency.clone().map(Box::new);
     }
     let request = &mut spec.request;
     set_option(&mut request.nodes, c.nodes.as_ref());
@@ -325,7 +327,7 @@ fn change_priority(cx: &mut Cx, caller: &Caller, before: &Job, c: &JobChange) {
 
 fn set_dependency(cx: &mut Cx, id: JobId, wanted: Option<Dependency>) {
     let Some(mut job) = cx.job_now(id).map(|j| Job::clone(&j)) else { return };
-    job.waiting_on = wanted;
+    job.waiting_on = wanted.map(Box::new);
     job.dependency_failed = false;
     let (waiting_on, failed) = dependency::evaluate(cx, &job, cx.now);
     cx.emit(Event::DependencyChanged { job: id, waiting_on, failed });

@@ -16,7 +16,7 @@ pub(super) fn apply(state: &mut State, event: &Event) {
         }
         Event::JobEligible { job, at } => state.edit(*job, |j| j.eligible = *at),
         Event::DependencyChanged { job, waiting_on, failed } => state.edit(*job, |j| {
-            j.waiting_on.clone_from(waiting_on);
+            j.waiting_on = waiting_on.clone().map(Box::new);
             j.dependency_failed = *failed;
         }),
         Event::ArrayTasksEnded { array, indices, outcome, at } => tasks_ended(state, *array, indices, outcome, *at),
@@ -152,7 +152,7 @@ fn started(state: &mut State, event: &Event) {
         j.attempt = *attempt;
         j.partition = Some(partition.clone());
         j.time_limit = *time_limit;
-        j.phase = Phase::Running(run);
+        j.phase = Phase::Running(Box::new(run));
     });
     busy(state, allocation.names(), *at);
 }

@@ -4,7 +4,7 @@ use super::nodes::takes_work;
 use crate::decide::plan::is_exclusive;
 use crate::dependency::singleton_blocked;
 use crate::index::{limit_end, wants_singleton};
-use crate::job::{ArrayRole, Job, Phase};
+use crate::job::{ArrayRole, Job, Phase, Run};
 use crate::state::State;
 use sluice_model::{JobId, Time};
 use sluice_sched::limits::Charge;
@@ -52,7 +52,7 @@ pub(super) fn running_job(state: &State, job: &Job, now: Time) -> Option<Running
         Phase::Running(run) => match (run.kill_at, run.suspended_since) {
             (Some(kill), _) => Some(kill),
             // It goes on when it is resumed; until then its end moves away.
-            (None, Some(since)) => limit_end(job, &crate::job::Run { suspended_since: None, ..run.clone() })
+            (None, Some(since)) => limit_end(job, &Run { suspended_since: None, ..Run::clone(run) })
                 .map(|end| Time(end.0.saturating_add(now.0.saturating_sub(since.0)))),
             (None, None) => limit_end(job, run),
         },
@@ -73,7 +73,7 @@ pub(super) fn running_job(state: &State, job: &Job, now: Time) -> Option<Running
         expected_end: None,
         exclusive: is_exclusive(job, partition.map(Arc::as_ref)),
         partition: job.partition.as_ref().and_then(|p| state.index.hardware.partition_position.get(p).copied()),
-        licenses: job.spec.licenses.clone(),
+        licenses: BTreeMap::clone(&job.spec.licenses),
         charge: Charge::default(),
     })
 }

@@ -217,7 +217,7 @@ fn ahead(state: &State, job: &Job, answer: &mut Why) {
         if answer.ahead.len() < SHOWN {
             answer.ahead.push(AheadJob {
                 job: other.id,
-                user: other.spec.user.clone(),
+                user: other.spec.user.to_string(),
                 partition: other.partitions.join(","),
                 priority: other.priority,
             });

@@ -32,7 +32,7 @@ fn without_enforcement_everybody_is_accepted_and_keeps_what_was_asked_for() {
 }
 
 fn job_of(uid: u32) -> JobSpec {
-    JobSpec { uid, user: format!("user{uid}"), ..job() }
+    JobSpec { uid, user: format!("user{uid}").into(), ..job() }
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn an_association_of_one_partition_holds_there_alone() {
         user: UserChange::default(),
         assoc: AssocChange::default(),
     });
-    let on = |p: &[&str]| JobSpec { partitions: names(p), ..job_of(1700) };
+    let on = |p: &[&str]| JobSpec { partitions: names(p).into(), ..job_of(1700) };
     assert!(matches!(w.refused(on(&["main"])), Reject::InvalidAccount { .. }));
     assert!(matches!(w.refused(on(&["other", "main"])), Reject::InvalidAccount { .. }));
     let id = w.submit(on(&["other"]));

@@ -151,7 +151,7 @@ fn jobs_of_a_higher_tier_go_first() {
     w.submit(cores(4));
     w.submit(cores(4));
     let mut spec = cores(4);
-    spec.partitions = vec!["high".to_owned()];
+    spec.partitions = vec!["high".to_owned()].into();
     let third = w.submit(spec);
     assert_eq!(w.schedule()[0], third);
 }
@@ -166,7 +166,7 @@ fn a_short_queue_depth_still_shows_the_scheduler_the_higher_tier_first() {
     let mut w = World::with(c);
     let with_priority = |w: &mut World, partition: &str, priority: u32| {
         let mut spec = cores(4);
-        spec.partitions = vec![partition.to_owned()];
+        spec.partitions = vec![partition.to_owned()].into();
         let id = w.submit(spec);
         let change = crate::command::JobChange { priority: Some(priority), ..Default::default() };
         w.ok(Command::UpdateJob { caller: operator(), target: JobTarget::Job(id), change: Box::new(change) });

@@ -121,7 +121,7 @@ fn licences_are_not_given_twice() {
     let mut w = World::new();
     let with = || {
         let mut s = job();
-        s.licenses = [("fluent".to_owned(), 1)].into();
+        s.licenses.insert("fluent".to_owned(), 1);
         s
     };
     let ids: Vec<JobId> = (0..3).map(|_| w.submit(with())).collect();

@@ -20,7 +20,7 @@ fn unknown_partitions_and_users_not_allowed_are_refused_by_name() {
     root.root_only = true;
     c.partitions.extend([closed, named, accounts, qos, root]);
     let mut w = World::with(c);
-    let on = |p: &str| JobSpec { partitions: vec![p.to_owned()], ..job() };
+    let on = |p: &str| JobSpec { partitions: vec![p.to_owned()].into(), ..job() };
     assert_eq!(w.refused(on("nope")), Reject::InvalidPartition { name: "nope".to_owned() });
     assert!(matches!(w.refused(on("closed")), Reject::AccessDenied { .. }));
     assert!(matches!(w.refused(on("named")), Reject::AccessDenied { .. }));

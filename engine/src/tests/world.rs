@@ -111,7 +111,8 @@ pub fn job() -> JobSpec {
             ntasks: Some(1),
             memory: Some(MemoryRequest::PerNode(100)),
             ..ResourceRequest::default()
-        },
+        }
+        .into(),
         time_limit: Some(TimeLimit::Minutes(10)),
         work_dir: "/tmp".into(),
         environment: BlobId([2; 32]),
@@ -133,16 +134,16 @@ pub fn nodes(n: u32) -> JobSpec {
 }
 
 pub fn array(text: &str) -> JobSpec {
-    JobSpec { array: Some(sluice_model::array::parse_array(text, 1001).unwrap()), ..job() }
+    JobSpec { array: Some(sluice_model::array::parse_array(text, 1001).unwrap().into()), ..job() }
 }
 
 pub fn throttled(text: &str, limit: u32) -> JobSpec {
     let plain = array(text).array.unwrap();
-    JobSpec { array: Some(ArraySpec { throttle: Some(limit), ..plain }), ..job() }
+    JobSpec { array: Some(ArraySpec { throttle: Some(limit), ..*plain }.into()), ..job() }
 }
 
 pub fn after(text: &str) -> JobSpec {
-    JobSpec { dependency: Some(sluice_model::dependency::parse(text).unwrap()), ..job() }
+    JobSpec { dependency: Some(sluice_model::dependency::parse(text).unwrap().into()), ..job() }
 }
 
 pub fn allocation() -> JobSpec {

@@ -219,6 +219,8 @@ mod joining_over_the_wire {
         ping: Empty -> v1::PingReply;
         accounting: AccountingRequest -> v1::AccountingReport;
         list_accounting: Empty -> v1::AccountingList;
+        why: WhyRequest -> v1::WhyReply;
+        why_node: WhyNodeRequest -> v1::WhyNodeReply;
         submit: SubmitRequest -> v1::SubmitReply;
         test_only: SubmitRequest -> v1::TestOnlyReply;
         watch_job: WatchJobRequest -> Self::WatchJobStream;

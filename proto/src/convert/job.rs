@@ -5,10 +5,8 @@ use super::{limits, scalar};
 use crate::v1;
 use prost::bytes::Bytes;
 use sluice_model::job::{ArraySpec, JobIo, JobKind, JobSpec, OpenMode, PropagatedLimit, SignalRequest};
-use sluice_model::{OsBytes, Time};
-
-/// The limits that Slurm propagates (sbatch's manual page, `--propagate`).
-const LIMIT_NAMES: [&str; 10] = ["AS", "CORE", "CPU", "DATA", "FSIZE", "MEMLOCK", "NOFILE", "NPROC", "RSS", "STACK"];
+use sluice_model::sharing::LIMIT_NAMES;
+use sluice_model::{OsBytes, Shared, Time};
 
 impl From<&ArraySpec> for v1::ArraySpec {
     fn from(array: &ArraySpec) -> Self {
@@ -63,17 +61,17 @@ impl TryFrom<v1::SignalRequest> for SignalRequest {
 
 impl From<&PropagatedLimit> for v1::PropagatedLimit {
     fn from(limit: &PropagatedLimit) -> Self {
-        v1::PropagatedLimit { name: limit.name.clone(), soft: limit.soft }
+        v1::PropagatedLimit { name: limit.name.to_owned(), soft: limit.soft }
     }
 }
 
 impl TryFrom<v1::PropagatedLimit> for PropagatedLimit {
     type Error = ConvertError;
     fn try_from(message: v1::PropagatedLimit) -> Result<Self, ConvertError> {
-        if !LIMIT_NAMES.contains(&message.name.as_str()) {
-            return Err(ConvertError::new("name", format!("is not one of {}", LIMIT_NAMES.join(", "))));
-        }
-        Ok(PropagatedLimit { name: message.name, soft: message.soft })
+        let name = LIMIT_NAMES.into_iter().find(|n| *n == message.name);
+        let name =
+            name.ok_or_else(|| ConvertError::new("name", format!("is not one of {}", LIMIT_NAMES.join(", "))))?;
+        Ok(PropagatedLimit { name, soft: message.soft })
     }
 }
 
@@ -115,19 +113,19 @@ impl From<&JobSpec> for v1::JobSpec {
             args,
             uid: spec.uid,
             gid: spec.gid,
-            user: spec.user.clone(),
-            group: spec.group.clone(),
+            user: spec.user.to_string(),
+            group: spec.group.to_string(),
             account: spec.account.clone(),
             qos: spec.qos.clone(),
             wckey: spec.wckey.clone(),
-            partitions: spec.partitions.clone(),
-            request: Some((&spec.request).into()),
+            partitions: spec.partitions.to_vec(),
+            request: Some((&*spec.request).into()),
             time_limit: spec.time_limit.as_ref().map(Into::into),
             time_min: spec.time_min.as_ref().map(Into::into),
             begin: spec.begin.map(|t| t.0),
             deadline: spec.deadline.map(|t| t.0),
-            dependency: spec.dependency.as_ref().map(Into::into),
-            array: spec.array.as_ref().map(Into::into),
+            dependency: spec.dependency.as_deref().map(Into::into),
+            array: spec.array.as_deref().map(Into::into),
             hold: spec.hold,
             priority: spec.priority,
             nice: spec.nice,
@@ -139,13 +137,13 @@ impl From<&JobSpec> for v1::JobSpec {
             mail_user: spec.mail_user.clone(),
             reservation: spec.reservation.clone(),
             licenses: spec.licenses.iter().map(|(name, count)| (name.clone(), *count)).collect(),
-            io: Some((&spec.io).into()),
+            io: Some((&*spec.io).into()),
             work_dir: scalar::to_bytes(&spec.work_dir),
             environment_blob: Bytes::copy_from_slice(&spec.environment.0),
             get_user_env: spec.get_user_env,
             limits: spec.limits.iter().map(Into::into).collect(),
             umask: spec.umask,
-            submit_host: spec.submit_host.clone(),
+            submit_host: spec.submit_host.to_string(),
             submit_sid: spec.submit_sid,
             submit_line: scalar::to_bytes(&spec.submit_line),
             command: spec.command.as_ref().map(scalar::to_bytes),
@@ -172,8 +170,8 @@ impl TryFrom<v1::JobSpec> for JobSpec {
             kind,
             uid: message.uid,
             gid: message.gid,
-            user: scalar::word(message.user, "user")?,
-            group: scalar::word(message.group, "group")?,
+            user: scalar::word(message.user, "user")?.into(),
+            group: scalar::word(message.group, "group")?.into(),
             account: optional_word(message.account, "account")?,
             qos: optional_word(message.qos, "qos")?,
             wckey: optional_word(message.wckey, "wckey")?,
@@ -182,13 +180,13 @@ impl TryFrom<v1::JobSpec> for JobSpec {
                 .into_iter()
                 .map(|p| scalar::name(p, "partitions"))
                 .collect::<Result<_, _>>()?,
-            request: scalar::required(message.request, "request")?,
+            request: Shared::new(scalar::required(message.request, "request")?),
             time_limit: scalar::optional(message.time_limit, "time_limit")?,
             time_min: scalar::optional(message.time_min, "time_min")?,
             begin: optional_time(message.begin, "begin")?,
             deadline: optional_time(message.deadline, "deadline")?,
-            dependency: scalar::optional(message.dependency, "dependency")?,
-            array: scalar::optional(message.array, "array")?,
+            dependency: scalar::optional(message.dependency, "dependency")?.map(Box::new),
+            array: scalar::optional(message.array, "array")?.map(Box::new),
             hold: message.hold,
             priority: message.priority,
             nice: message.nice,
@@ -204,13 +202,13 @@ impl TryFrom<v1::JobSpec> for JobSpec {
                 .into_iter()
                 .map(|(name, count)| Ok((scalar::name(name, "licenses")?, count)))
                 .collect::<Result<_, ConvertError>>()?,
-            io: scalar::optional(message.io, "io")?.unwrap_or_default(),
+            io: Shared::new(scalar::optional(message.io, "io")?.unwrap_or_default()),
             work_dir: scalar::os_bytes(message.work_dir, "work_dir", limits::PATH)?,
             environment: scalar::blob_id(&message.environment_blob, "environment_blob")?,
             get_user_env: message.get_user_env,
-            limits: scalar::list(message.limits, "limits", limits::LIST)?,
+            limits: Shared::new(scalar::list(message.limits, "limits", limits::LIST)?),
             umask: message.umask,
-            submit_host: scalar::word(message.submit_host, "submit_host")?,
+            submit_host: scalar::word(message.submit_host, "submit_host")?.into(),
             submit_sid: message.submit_sid,
             submit_line: scalar::os_bytes(message.submit_line, "submit_line", limits::ARGUMENT)?,
             command: optional_bytes(message.command, "command", limits::ARGUMENT)?,

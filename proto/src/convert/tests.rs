@@ -163,7 +163,7 @@ fn spec() -> impl Strategy<Value = JobSpec> {
     let needs = (request(), of(dependency()), of(array()), of(signal()), io());
     let flags = (any::<[bool; 2]>(), of(any::<u32>()), any::<i32>(), of(any::<bool>()), of(any::<bool>()));
     let rest = (of(bytes()), any::<u32>(), btree_map(word(), any::<u32>(), 0..3), bytes(), any::<[u8; 32]>());
-    let limits = vec(any::<u64>().prop_map(|soft| PropagatedLimit { name: "NOFILE".into(), soft }), 0..2);
+    let limits = vec(any::<u64>().prop_map(|soft| PropagatedLimit { name: "NOFILE", soft }), 0..2);
     let origin = (limits, 0u32..=0o777, word(), any::<u32>(), bytes(), of(bytes()), of(any::<u32>()));
     let stored = btree_map(word(), "[ -~]{0,20}", 0..3);
     (who, words, times, needs, flags, rest, (origin, stored)).prop_map(
@@ -172,19 +172,19 @@ fn spec() -> impl Strategy<Value = JobSpec> {
             kind: who.1,
             uid: who.2[0],
             gid: who.2[1],
-            user: who.3,
-            group: who.4,
+            user: who.3.into(),
+            group: who.4.into(),
             account: words.0,
             qos: words.1,
             wckey: words.2,
-            partitions: words.3,
-            request: needs.0,
+            partitions: words.3.into(),
+            request: needs.0.into(),
             time_limit: times.0,
             time_min: times.1,
             begin: times.2,
             deadline: times.3,
-            dependency: needs.1,
-            array: needs.2,
+            dependency: needs.1.map(Box::new),
+            array: needs.2.map(Box::new),
             hold: flags.0[0],
             priority: flags.1,
             nice: flags.2,
@@ -195,20 +195,20 @@ fn spec() -> impl Strategy<Value = JobSpec> {
             mail_type: rest.1,
             mail_user: words.4,
             reservation: words.5,
-            licenses: rest.2,
-            io: needs.4,
+            licenses: rest.2.into(),
+            io: needs.4.into(),
             work_dir: rest.3,
             environment: BlobId(rest.4),
             get_user_env: flags.0[1],
-            limits: origin.0,
+            limits: origin.0.into(),
             umask: origin.1,
-            submit_host: origin.2,
+            submit_host: origin.2.into(),
             submit_sid: origin.3,
             submit_line: origin.4,
             command: origin.5,
             immediate_secs: origin.6,
             ends_with_step: origin.6.is_some(),
-            stored,
+            stored: stored.into(),
         },
     )
 }

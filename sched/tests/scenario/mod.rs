@@ -281,7 +281,7 @@ pub fn pending(input: &Input, id: u32, words: &[&str]) -> PendingJob {
             "-w" => r.node_list = names(value),
             "-x" => r.exclude = names(value),
             "-C" => r.constraint = Some(constraint::parse(value).expect("constraint")),
-            "-L" => spec.licenses = licenses::parse(value).expect("licences"),
+            "-L" => spec.licenses = licenses::parse(value).expect("licences").into(),
             "-p" => {
                 let position = |name: &str| input.partitions.iter().position(|p| p.name == name).expect(name) as u32;
                 job.partitions = value.split(',').map(position).collect();

@@ -141,7 +141,7 @@ impl Jobs {
         let kind = JobKind::Batch { script: BlobId([0; 32]), args: Vec::new() };
         let (uid, gid) = (FIRST_ID + job.user, FIRST_ID + job.group);
         JobSpec {
-            request: self.request(trace, job),
+            request: self.request(trace, job).into(),
             time_limit: Some(TimeLimit::Minutes(minutes(job.requested))),
             ..JobSpec::new("trace", kind, (uid, &user), (gid, &group))
         }

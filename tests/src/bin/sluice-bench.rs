@@ -107,18 +107,48 @@ fn job(name: &str, hold: bool) -> v1::SubmitRequest {
     }
 }
 
+/// What a real `sbatch` sends from a user's folder: every limit, paths, partition, account, a command line. `n` tells
+/// one job from the other where two submissions of a user differ.
+fn sbatch_job(n: usize) -> v1::SubmitRequest {
+    let mut request = job(&format!("sim-{n:06}"), true);
+    let limits = ["AS", "CORE", "CPU", "DATA", "FSIZE", "MEMLOCK", "NOFILE", "NPROC", "RSS", "STACK"];
+    if let Some(spec) = request.spec.as_mut() {
+        spec.limits =
+            limits.iter().map(|name| v1::PropagatedLimit { name: (*name).to_owned(), soft: u64::MAX }).collect();
+        spec.work_dir = "/home/ada/projects/simulation/run-0001".into();
+        spec.command = Some("/home/ada/projects/simulation/run.sh".into());
+        spec.io =
+            Some(v1::JobIo { stdout: Some("/home/ada/projects/simulation/out/%x-%j".into()), ..Default::default() });
+        spec.submit_line =
+            format!("sbatch -H --job-name=sim-{n:06} -n 4 --time=10 --output=out/%x-%j run.sh --seed {n}").into();
+        spec.args = vec!["--seed".into(), n.to_string().into()];
+        spec.submit_host = "login1.cluster.example.org".to_owned();
+        spec.submit_sid = 4711;
+    }
+    request
+}
+
 /// Submits `count` jobs over one connection with up to 64 in flight.
 async fn submit_many(
     client: &Client,
     count: usize,
     request: v1::SubmitRequest,
 ) -> Result<Duration, Box<dyn std::error::Error>> {
+    submit_each(client, count, |_| request.clone()).await
+}
+
+/// The same, each job made from its number.
+async fn submit_each(
+    client: &Client,
+    count: usize,
+    request: impl Fn(usize) -> v1::SubmitRequest,
+) -> Result<Duration, Box<dyn std::error::Error>> {
     let begin = Instant::now();
     let in_flight = Arc::new(Semaphore::new(64));
     let mut tasks = tokio::task::JoinSet::new();
-    for _ in 0..count {
+    for n in 0..count {
         let permit = Arc::clone(&in_flight).acquire_owned().await?;
-        let (mut client, request) = (client.clone(), request.clone());
+        let (mut client, request) = (client.clone(), request(n));
         tasks.spawn(async move {
             let done = client.submit(request).await;
             drop(permit);
@@ -225,16 +255,29 @@ fn rss_kib(pid: u32) -> Result<u64, Box<dyn std::error::Error>> {
     Ok(line.split_whitespace().nth(1).ok_or("no figure")?.parse()?)
 }
 
+/// Growth of the controller's resident memory over 100,000 submissions, divided by them.
+async fn memory() -> Outcome {
+    for (title, request) in [
+        ("a small specification", (|_| job("pending", true)) as fn(usize) -> v1::SubmitRequest),
+        ("as sbatch sends it", sbatch_job),
+    ] {
+        let cluster = Cluster::up(1, 4)?;
+        let client = cluster.client().await?;
+        submit_each(&client, 100, request).await?;
+        let before = rss_kib(cluster.pid()?)?;
+        let count = 100_000;
+        submit_each(&client, count, request).await?;
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        let bytes = (rss_kib(cluster.pid()?)? - before) as f64 * 1024.0 / count as f64;
+        say(&format!("controller memory for a pending job, {title}"), bytes, "bytes");
+    }
+    Ok(())
+}
+
 async fn hundred_thousand() -> Outcome {
     let cluster = Cluster::up(1, 4)?;
     let client = cluster.client().await?;
-    submit_many(&client, 100, job("warm", true)).await?;
-    let before = rss_kib(cluster.pid()?)?;
-    let count = 100_000;
-    submit_many(&client, count, job("pending", true)).await?;
-    tokio::time::sleep(Duration::from_secs(3)).await;
-    let after = rss_kib(cluster.pid()?)?;
-    say("controller memory for each pending job", (after - before) as f64 / count as f64, "KiB");
+    submit_many(&client, 100_000, job("pending", true)).await?;
 
     let mut times = Vec::new();
     for _ in 0..7 {
@@ -359,6 +402,9 @@ async fn main() -> Outcome {
     }
     if chosen("srun") {
         srun_alone()?;
+    }
+    if chosen("memory") {
+        memory().await?;
     }
     if chosen("queue") {
         hundred_thousand().await?;

@@ -8,7 +8,7 @@ use sluice_model::index_set::IndexSet;
 use sluice_model::job::{ArraySpec, JobKind, SignalRequest};
 use sluice_model::node::GresSpec;
 use sluice_model::request::{Exclusive, GresRequest, GresScope, MemoryRequest, NodeCount, ResourceRequest};
-use sluice_model::{BlobId, JobId, JobSpec, NodeName, NodeSpec, PartitionSpec, Time, TimeLimit};
+use sluice_model::{BlobId, JobId, JobSpec, NodeName, NodeSpec, PartitionSpec, Shared, Time, TimeLimit};
 
 /// How a script behaves; carried to the node in the job's name, so that it is a function of the submission alone.
 #[derive(Clone, Copy, Debug)]
@@ -160,16 +160,16 @@ pub fn submission(rng: &mut Rng, now: Time, known: &[JobId]) -> JobSpec {
     let user = format!("user{uid}");
     let mut spec = JobSpec {
         partitions: match rng.below(4) {
-            0 => vec!["short".to_owned()],
-            1 => vec!["short".to_owned(), "main".to_owned()],
-            _ => Vec::new(),
+            0 => vec!["short".to_owned()].into(),
+            1 => vec!["short".to_owned(), "main".to_owned()].into(),
+            _ => Shared::default(),
         },
-        request: request(rng),
+        request: request(rng).into(),
         time_limit: rng.percent(70).then(|| TimeLimit::Minutes(rng.between(1, 5) as u32)),
         begin: rng.percent(10).then(|| Time(now.0 + rng.between(0, 60_000))),
         deadline: rng.percent(5).then(|| Time(now.0 + rng.between(300_000, 600_000))),
-        dependency,
-        array,
+        dependency: dependency.map(Box::new),
+        array: array.map(Box::new),
         hold: rng.percent(5),
         nice: rng.between(0, 50) as i32,
         requeue: rng.percent(20).then_some(false),
@@ -181,7 +181,7 @@ pub fn submission(rng: &mut Rng, now: Time, known: &[JobId]) -> JobSpec {
             reservation: false,
         }),
         mail_type: if rng.percent(20) { 0x3ff } else { 0 },
-        licenses: if rng.percent(10) { [("fluent".to_owned(), 1)].into() } else { Default::default() },
+        licenses: rng.percent(10).then(|| ("fluent".to_owned(), 1)).into_iter().collect(),
         work_dir: "/tmp".into(),
         environment: BlobId([2; 32]),
         immediate_secs: rng.percent(3).then(|| rng.between(0, 30) as u32),

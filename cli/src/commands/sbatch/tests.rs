@@ -32,7 +32,7 @@ fn the_command_line_beats_the_environment_which_beats_the_script() {
     let vars = [("SBATCH_JOB_NAME", "env"), ("SBATCH_PARTITION", "b")];
     let settings = settle(script, &vars, &["-J", "line"]).unwrap();
     assert_eq!(settings.job.name.as_bytes(), b"line");
-    assert_eq!(settings.job.partitions, ["b"]);
+    assert_eq!(*settings.job.partitions, ["b"]);
     assert_eq!(settings.job.account.as_deref(), Some("script"));
     assert_eq!(settings.job.request.ntasks, Some(2));
 }

@@ -55,7 +55,7 @@ pub fn request(
         distribution: asked.distribution.as_ref().map(v1::Distribution::from),
         immediate_secs: settings.job.immediate_secs,
         submit_line: settings.job.submit_line.as_bytes().to_vec().into(),
-        srun_host: settings.job.submit_host.clone(),
+        srun_host: settings.job.submit_host.to_string(),
         srun_pid: std::process::id(),
         time_limit_secs: None,
         relative: step.relative,

@@ -49,12 +49,12 @@ pub fn job_to_disk(job: &Job, spec: u32) -> v1::DiskJob {
         base_priority: *base_priority,
         hold: hold_to_disk(*hold),
         attempt: *attempt,
-        partitions: partitions.clone(),
+        partitions: partitions.to_vec(),
         partition: partition.clone(),
         time_limit: Some(time_limit.into()),
         requeue: *requeue,
         not_before: time_to_disk(*not_before),
-        waiting_on: waiting_on.as_ref().map(Into::into),
+        waiting_on: waiting_on.as_deref().map(Into::into),
         dependency_failed: *dependency_failed,
         comment: comment.as_ref().map(to_bytes),
         admin_comment: admin_comment.clone(),
@@ -79,12 +79,12 @@ pub fn job_from_disk(job: v1::DiskJob, spec: Arc<JobSpec>) -> Result<Job> {
         base_priority: job.base_priority,
         hold: hold_from_disk(job.hold)?,
         attempt: job.attempt,
-        partitions: job.partitions,
+        partitions: job.partitions.into(),
         partition: job.partition,
         time_limit: convert(job.time_limit, "time_limit")?,
         requeue: job.requeue,
         not_before: job.not_before.map(Time),
-        waiting_on: convert_optional(job.waiting_on, "waiting_on")?,
+        waiting_on: convert_optional(job.waiting_on, "waiting_on")?.map(Box::new),
         dependency_failed: job.dependency_failed,
         comment: job.comment.map(OsBytes::new),
         admin_comment: job.admin_comment,
@@ -130,7 +130,7 @@ fn phase_to_disk(phase: &Phase) -> DiskPhase {
             })
         }
         Phase::Ended { run, outcome, ended } => DiskPhase::Ended(v1::disk_job::PhaseEnded {
-            run: run.as_ref().map(run_to_disk),
+            run: run.as_deref().map(run_to_disk),
             outcome: Some(outcome_to_disk(outcome)),
             ended: ended.0,
         }),
@@ -140,16 +140,16 @@ fn phase_to_disk(phase: &Phase) -> DiskPhase {
 fn phase_from_disk(phase: Option<DiskPhase>) -> Result<Phase> {
     Ok(match required(phase, "phase")? {
         DiskPhase::Pending(v1::disk_job::PhasePending {}) => Phase::Pending,
-        DiskPhase::Running(run) => Phase::Running(run_from_disk(run)?),
+        DiskPhase::Running(run) => Phase::Running(Box::new(run_from_disk(run)?)),
         DiskPhase::Completing(c) => Phase::Completing {
-            run: run_from_disk(required(c.run, "completing.run")?)?,
+            run: Box::new(run_from_disk(required(c.run, "completing.run")?)?),
             outcome: outcome_from_disk(c.outcome)?,
             ended: Time(c.ended),
             waiting_for: names_from_disk(c.waiting_for),
             then: after_from_disk(c.then),
         },
         DiskPhase::Ended(e) => Phase::Ended {
-            run: e.run.map(run_from_disk).transpose()?,
+            run: e.run.map(run_from_disk).transpose()?.map(Box::new),
             outcome: outcome_from_disk(e.outcome)?,
             ended: Time(e.ended),
         },
@@ -210,7 +210,7 @@ fn run_from_disk(run: v1::DiskRun) -> Result<Run> {
 fn past_run_to_disk(past: &PastRun) -> v1::DiskPastRun {
     let PastRun { run, outcome, ended, steps } = past;
     v1::DiskPastRun {
-        run: run.as_ref().map(run_to_disk),
+        run: run.as_deref().map(run_to_disk),
         outcome: Some(outcome_to_disk(outcome)),
         ended: ended.0,
         steps: steps_to_disk(steps),
@@ -219,7 +219,7 @@ fn past_run_to_disk(past: &PastRun) -> v1::DiskPastRun {
 
 fn past_run_from_disk(past: v1::DiskPastRun) -> Result<Arc<PastRun>> {
     Ok(Arc::new(PastRun {
-        run: past.run.map(run_from_disk).transpose()?,
+        run: past.run.map(run_from_disk).transpose()?.map(Box::new),
         outcome: outcome_from_disk(past.outcome)?,
         ended: Time(past.ended),
         steps: steps_from_disk(past.steps)?,
