@@ -98,6 +98,10 @@ pub fn job(job: &Job, state: &State, remarks: &Remarks, now: Time, detail: Detai
             record.array_pending = Some(indices.into());
             record.array_throttle = *throttle;
         }
+        ArrayRole::Block { array, indices } => {
+            record.array_job = Some(array.0);
+            record.array_pending = Some(indices.into());
+        }
         ArrayRole::Task { array, index } => {
             record.array_job = Some(array.0);
             record.array_index = Some(*index);

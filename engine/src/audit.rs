@@ -31,6 +31,12 @@ fn check_job(state: &State, id: JobId, job: &Job, problems: &mut Vec<String>) {
     if id.0 == 0 || id.0 > state.last_job_id {
         say(format!("its number is outside 1 to {}", state.last_job_id));
     }
+    if job.array.together().is_some_and(IndexSet::is_empty) {
+        say("it stands for no task of its array".to_owned());
+    }
+    if matches!(job.array, ArrayRole::Block { array, .. } if array == id) {
+        say("a part of an array has the array's number".to_owned());
+    }
     if let Some(run) = job.run() {
         if run.allocation.nodes.is_empty() {
             say("it runs nowhere".to_owned());
@@ -38,7 +44,7 @@ fn check_job(state: &State, id: JobId, job: &Job, problems: &mut Vec<String>) {
         if job.attempt != run.attempt {
             say(format!("attempt {} runs, the record says {}", run.attempt, job.attempt));
         }
-        if matches!(job.array, ArrayRole::Pending { .. }) {
+        if job.array.together().is_some() {
             say("the record of waiting tasks has a run".to_owned());
         }
     }
@@ -49,9 +55,6 @@ fn check_job(state: &State, id: JobId, job: &Job, problems: &mut Vec<String>) {
             }
             if job.hold != crate::job::Hold::No && job.eligible.is_some() {
                 say("held and eligible".to_owned());
-            }
-            if matches!(&job.array, ArrayRole::Pending { indices, .. } if indices.is_empty()) {
-                say("an array without waiting tasks waits".to_owned());
             }
         }
         Phase::Running(run) => {
@@ -161,12 +164,17 @@ fn check_indices(state: &State, problems: &mut Vec<String>) {
             problems.push(format!("array {array}: task {index} has two records"));
         }
     }
+    let mut together: BTreeMap<JobId, IndexSet> = BTreeMap::new();
     for job in state.jobs.values() {
-        if let ArrayRole::Pending { indices, .. } = &job.array
-            && let Some((_, index)) = seen.range((job.id, 0)..=(job.id, u32::MAX)).find(|(_, i)| indices.contains(*i))
-        {
-            problems.push(format!("array {}: task {index} has a record and still waits", job.id));
+        let (Some(array), Some(indices)) = (job.array_id(), job.array.together()) else { continue };
+        if let Some((_, index)) = seen.range((array, 0)..=(array, u32::MAX)).find(|(_, i)| indices.contains(*i)) {
+            problems.push(format!("array {array}: task {index} has a record and still waits"));
         }
+        let others = together.entry(array).or_default();
+        if !others.is_disjoint(indices) {
+            problems.push(format!("array {array}: {} are in two records", others.intersection(indices)));
+        }
+        *others = others.union(indices);
     }
 }
 

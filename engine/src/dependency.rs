@@ -6,6 +6,7 @@
 use crate::index::{ArrayEntry, NameClass, wants_singleton};
 use crate::job::{ArrayRole, Job, Phase};
 use crate::state::State;
+use sluice_model::index_set::IndexSet;
 use sluice_model::dependency::{Dependency, DependencyKind, DependencyTarget, DependencyTerm};
 use sluice_model::{JobId, JobState, Time};
 use std::sync::Arc;
@@ -27,15 +28,62 @@ pub(crate) fn resolve(state: &State, target: DependencyTarget) -> Target<'_> {
         (Some(entry), None) => Target::Array(target.job, entry),
         (Some(entry), Some(index)) => match entry.tasks.get(&index) {
             Some(id) => state.jobs.get(id).map_or(Target::Gone, Target::Record),
-            None => match state.jobs.get(&target.job).map(|j| (&j.array, &j.phase)) {
-                Some((ArrayRole::Pending { indices, .. }, phase)) if indices.contains(index) => match phase {
-                    Phase::Ended { .. } => state.jobs.get(&target.job).map_or(Target::Gone, Target::Record),
-                    _ => Target::Waiting,
-                },
-                _ => Target::Gone,
+            None => match together(state, target.job, entry).find(|(_, indices)| indices.contains(index)) {
+                Some((record, _)) if matches!(record.phase, Phase::Ended { .. }) => Target::Record(record),
+                Some(_) => Target::Waiting,
+                None => Target::Gone,
             },
         },
     }
+}
+
+/// The records that stand for several tasks of an array, with those tasks.
+fn together<'a>(
+    state: &'a State,
+    array: JobId,
+    entry: &'a ArrayEntry,
+) -> impl Iterator<Item = (&'a Arc<Job>, &'a IndexSet)> {
+    let records = std::iter::once(array).chain(entry.blocks.iter().copied());
+    records.filter_map(|id| state.jobs.get(&id)).filter_map(|job| Some((job, job.array.together()?)))
+}
+
+/// Which of the tasks `indices` may begin, and which never may, by what became of the tasks of the same indices of
+/// `array`. None when that is no array with live records: it is judged as a whole.
+pub(crate) fn corresponding(state: &State, array: JobId, indices: &IndexSet) -> Option<Corresponding> {
+    let entry = state.index.arrays.get(&array)?;
+    let (mut well, mut failed, mut open) = (IndexSet::new(), IndexSet::new(), IndexSet::new());
+    for (job, some) in together(state, array, entry) {
+        let class = match ended_well(job) {
+            None => &mut open,
+            Some(true) => &mut well,
+            Some(false) => &mut failed,
+        };
+        *class = class.union(some);
+    }
+    let ended = |wanted: bool| {
+        let of = |(index, id): (&u32, &JobId)| Some((*index, ended_well(state.jobs.get(id)?)?));
+        entry.tasks.iter().filter_map(of).filter(move |(_, well)| *well == wanted).map(|(index, _)| index)
+    };
+    well = well.union(&ended(true).collect());
+    failed = failed.union(&ended(false).collect());
+    let known = entry.tasks.keys().copied().collect::<IndexSet>().union(&well).union(&failed).union(&open);
+    // Tasks forgotten one by one went well: a failed one is kept until its array is over. Indices that the array never
+    // had have to wait for all of it.
+    let had = entry.parts().chain([array]).find_map(|id| state.jobs.get(&id)?.spec.array.as_deref());
+    let gone = match had {
+        _ if entry.open == 0 => indices.difference(&known),
+        Some(had) => had.indices.difference(&known),
+        None => IndexSet::new(),
+    };
+    well = well.union(&gone);
+    Some(Corresponding { ready: indices.intersection(&well), lost: indices.intersection(&failed) })
+}
+
+/// How the tasks of an array stand that wait for those of another.
+pub(crate) struct Corresponding {
+    pub ready: IndexSet,
+    /// Their counterparts did not end well.
+    pub lost: IndexSet,
 }
 
 /// For `after`: since when its target counts as started.
@@ -70,7 +118,7 @@ pub(crate) fn started(state: &State, target: DependencyTarget) -> Started {
         Target::Record(job) => record_started(job),
         Target::Array(id, entry) => {
             let record = state.jobs.get(&id).filter(|j| matches!(j.array, ArrayRole::Pending { .. }));
-            let tasks = entry.tasks.values().filter_map(|t| state.jobs.get(t));
+            let tasks = entry.parts().filter_map(|t| state.jobs.get(&t));
             let mut latest = Started::Gone;
             for job in record.into_iter().chain(tasks) {
                 match (record_started(job), &latest) {
@@ -131,10 +179,16 @@ pub(crate) fn judge(state: &State, job: &Job, term: &DependencyTerm, now: Time) 
                 ArrayRole::Task { index, .. } => target.task.or(Some(*index)),
                 _ => target.task,
             };
-            // An array's record is judged as a whole only when its counterpart is over; until then its tasks leave it one
-            // by one.
-            let early = !matches!(job.array, ArrayRole::Pending { .. });
-            wants(over(state, DependencyTarget { task, ..target }, early), true)
+            // What stands for many tasks is judged when it is the same for all of them; until then those that are ready
+            // leave it.
+            match (job.array.together(), task) {
+                (Some(indices), None) if let Some(c) = corresponding(state, target.job, indices) => match c {
+                    c if c.ready == *indices => Met::Yes,
+                    c if c.lost == *indices => Met::Never,
+                    _ => Met::NotYet,
+                },
+                _ => wants(over(state, DependencyTarget { task, ..target }, true), true),
+            }
         }
     }
 }

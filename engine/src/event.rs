@@ -34,7 +34,8 @@ pub enum Event {
         waiting_on: Option<Dependency>,
         failed: bool,
     },
-    /// Array tasks leave the pending record without having run (cancelled); each gets the record given.
+    /// Array tasks leave the pending record without having run (cancelled); each gets a record of its own. Written by
+    /// releases before 0.2 only: what ends together stays together now (`ArrayPartSplit`, then `JobEnded`).
     ArrayTasksEnded {
         array: JobId,
         indices: IndexSet,
@@ -48,7 +49,15 @@ pub enum Event {
         index: u32,
         job: JobId,
     },
-    /// `index` splits an array task off under `job` (a fresh id, or the array's own for its last task).
+    /// Some of the tasks for which `record` stands, and not all of them, become a record of their own under the fresh id
+    /// `job`, in the state in which they were.
+    ArrayPartSplit {
+        record: JobId,
+        indices: IndexSet,
+        job: JobId,
+    },
+    /// `array`: the task leaves this record (the array's, or a part's) under `job` (a fresh id, or the record's own for
+    /// its last task).
     JobStarted {
         job: JobId,
         array: Option<(JobId, u32)>,

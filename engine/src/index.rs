@@ -39,12 +39,21 @@ pub enum NameClass {
 pub struct ArrayEntry {
     /// Index → job of each task that has a record of its own.
     pub tasks: OrdMap<u32, JobId>,
+    /// Records that stand for some of the tasks together, apart from the array's own.
+    pub blocks: OrdSet<JobId>,
     /// Records not ended, the one that stands for the rest included.
     pub open: u32,
     /// Tasks that hold resources: what the throttle counts.
     pub active: u32,
     /// Records that ended otherwise than COMPLETED.
     pub failed: u32,
+}
+
+impl ArrayEntry {
+    /// All records but the array's own.
+    pub fn parts(&self) -> impl Iterator<Item = JobId> + '_ {
+        self.tasks.values().chain(&self.blocks).copied()
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -361,14 +370,16 @@ impl State {
         if let Some((i, id)) = index(new) {
             entry.tasks.insert(i, id);
         }
+        let block = |j: Option<&Job>| j.filter(|j| matches!(j.array, ArrayRole::Block { .. })).map(|j| j.id);
+        swap(&mut entry.blocks, block(old), block(new));
         let is_open = |j: &Job| !matches!(j.phase, Phase::Ended { .. });
         entry.open = (entry.open + count(new, is_open)).saturating_sub(count(old, is_open));
         entry.active = (entry.active + count(new, is_active)).saturating_sub(count(old, is_active));
         entry.failed = (entry.failed + count(new, has_failed)).saturating_sub(count(old, has_failed));
         let open = entry.open > 0;
-        let members: Vec<JobId> = if open != was_open { entry.tasks.values().copied().collect() } else { Vec::new() };
+        let members: Vec<JobId> = if open != was_open { entry.parts().collect() } else { Vec::new() };
         let record = self.jobs.get(&array).is_some_and(|j| matches!(j.array, ArrayRole::Pending { .. }));
-        if entry.tasks.is_empty() && !record {
+        if entry.tasks.is_empty() && entry.blocks.is_empty() && !record {
             self.index.arrays.remove(&array);
         } else {
             self.index.arrays.insert(array, entry);

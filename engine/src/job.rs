@@ -19,8 +19,30 @@ pub enum ArrayRole {
         indices: IndexSet,
         throttle: Option<u32>,
     },
+    /// Some of the tasks, set apart from the others under a job id of their own: cancelled, held or changed together, or
+    /// released together by `aftercorr`. Like `Pending` it never runs; a task that starts leaves it.
+    Block { array: JobId, indices: IndexSet },
     /// One task that has been split off (`3_1`), with its own job id (JobIDRaw).
     Task { array: JobId, index: u32 },
+}
+
+impl ArrayRole {
+    /// The tasks for which the record stands together; None for one task, and for what is no array.
+    pub fn together(&self) -> Option<&IndexSet> {
+        match self {
+            ArrayRole::Pending { indices, .. } | ArrayRole::Block { indices, .. } => Some(indices),
+            ArrayRole::None | ArrayRole::Task { .. } => None,
+        }
+    }
+
+    /// The same role for other tasks.
+    pub(crate) fn narrowed(&self, rest: IndexSet) -> ArrayRole {
+        match self {
+            ArrayRole::Pending { throttle, .. } => ArrayRole::Pending { indices: rest, throttle: *throttle },
+            ArrayRole::Block { array, .. } => ArrayRole::Block { array: *array, indices: rest },
+            ArrayRole::None | ArrayRole::Task { .. } => self.clone(),
+        }
+    }
 }
 
 /// A job as the controller knows it. Shared (`Arc`) between snapshots; changed by `fold` only.
@@ -196,7 +218,7 @@ impl Job {
         match &self.array {
             ArrayRole::None => None,
             ArrayRole::Pending { .. } => Some(self.id),
-            ArrayRole::Task { array, .. } => Some(*array),
+            ArrayRole::Task { array, .. } | ArrayRole::Block { array, .. } => Some(*array),
         }
     }
 }

@@ -35,7 +35,7 @@ pub fn next_wakeup(state: &State) -> Option<Time> {
 pub fn array_members(state: &State, array: JobId) -> Vec<JobId> {
     let Some(entry) = state.index.arrays.get(&array) else { return Vec::new() };
     let record = state.jobs.get(&array).filter(|j| matches!(j.array, ArrayRole::Pending { .. })).map(|j| j.id);
-    let mut members: Vec<JobId> = record.into_iter().chain(entry.tasks.values().copied()).collect();
+    let mut members: Vec<JobId> = record.into_iter().chain(entry.parts()).collect();
     members.sort_unstable();
     members
 }

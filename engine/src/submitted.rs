@@ -1,7 +1,7 @@
 //! How many jobs are in the queue or running, by association and by QOS: what submit limits are held against. Follows
 //! from the jobs and the tree of accounts; `State::put` keeps it in step.
 
-use crate::job::{ArrayRole, Job, Phase};
+use crate::job::{Job, Phase};
 use crate::state::State;
 use imbl::OrdMap;
 use sluice_model::accounting::{AssocId, NORMAL_QOS};
@@ -20,10 +20,10 @@ pub enum SubmitKey {
 
 /// Jobs that the record stands for and that are not over.
 fn live(job: &Job) -> u64 {
-    match (&job.phase, &job.array) {
+    match (&job.phase, job.array.together()) {
         (Phase::Ended { .. }, _) => 0,
-        (_, ArrayRole::Pending { indices, .. }) => indices.len(),
-        _ => 1,
+        (_, Some(indices)) => indices.len(),
+        (_, None) => 1,
     }
 }
 

@@ -173,12 +173,15 @@ pub fn narrow(job: &v1::JobRecord, targets: &[JobTarget]) -> Option<v1::JobRecor
     Some(v1::JobRecord { array_index: index, array_pending: rest, ..job.clone() })
 }
 
-/// One record for each waiting task of an array; other records as they are.
-pub fn split_array(job: v1::JobRecord) -> Vec<v1::JobRecord> {
-    let Some(pending) = &job.array_pending else { return vec![job] };
-    let set = index_set(pending);
-    let one = |index| v1::JobRecord { array_index: Some(index), array_pending: None, ..job.clone() };
-    set.iter().map(one).collect()
+/// Shows `each` a record for each task for which this one stands; other records as they are. One record serves for all
+/// of them: there may be a million.
+pub fn for_each_task(job: &v1::JobRecord, mut each: impl FnMut(&v1::JobRecord)) {
+    let Some(together) = &job.array_pending else { return each(job) };
+    let mut one = v1::JobRecord { array_pending: None, ..job.clone() };
+    for index in index_set(together).iter() {
+        one.array_index = Some(index);
+        each(&one);
+    }
 }
 
 #[cfg(test)]
@@ -220,7 +223,8 @@ mod tests {
 
     #[test]
     fn waiting_tasks_split_into_one_record_each() {
-        let ids: Vec<_> = split_array(array(&[(2, 5, 1)], Some(2))).iter().map(|j| id(j, 64)).collect();
+        let mut ids = Vec::new();
+        for_each_task(&array(&[(2, 5, 1)], Some(2)), |j| ids.push(id(j, 64)));
         assert_eq!(ids, ["3_2", "3_3", "3_4", "3_5"]);
     }
 

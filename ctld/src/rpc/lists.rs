@@ -66,8 +66,8 @@ fn names(target: &JobTarget, job: &Job) -> bool {
     match (target, &job.array) {
         (JobTarget::Job(id), _) => job.id == *id || job.array_id() == Some(*id),
         (JobTarget::Tasks(id, wanted), ArrayRole::Task { array, index }) => array == id && wanted.contains(*index),
-        (JobTarget::Tasks(id, wanted), ArrayRole::Pending { indices, .. }) => {
-            job.id == *id && !wanted.intersection(indices).is_empty()
+        (JobTarget::Tasks(id, wanted), ArrayRole::Pending { indices, .. } | ArrayRole::Block { indices, .. }) => {
+            job.array_id() == Some(*id) && !wanted.is_disjoint(indices)
         }
         (JobTarget::Tasks(..), ArrayRole::None) => false,
     }

@@ -33,7 +33,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// How many kinds of event there are.
-pub const KINDS: u32 = 36;
+pub const KINDS: u32 = 37;
 
 /// A number for each kind: a new one does not compile until it has its number here, and a sample.
 pub fn kind(event: &Event) -> u32 {
@@ -74,6 +74,7 @@ pub fn kind(event: &Event) -> u32 {
         Event::AssociationRemoved { .. } => 33,
         Event::QosSet { .. } => 34,
         Event::QosRemoved { .. } => 35,
+        Event::ArrayPartSplit { .. } => 36,
     }
 }
 
@@ -98,6 +99,8 @@ pub fn events() -> Vec<(&'static str, Event)> {
         ("dependency", Event::DependencyChanged { job, waiting_on: Some(dependency()), failed: true }),
         ("no_dependency", Event::DependencyChanged { job, waiting_on: None, failed: false }),
         ("array_tasks_ended", Event::ArrayTasksEnded { array: job, indices: indices(), outcome: outcome(), at: NOW }),
+        ("array_part_split", Event::ArrayPartSplit { record: job, indices: indices(), job: JobId(4721) }),
+        ("submitted_block", Event::JobSubmitted { job: Box::new(block()) }),
         ("array_task_split", Event::ArrayTaskSplit { array: job, index: 7, job: JobId(4720) }),
         (
             "started",
@@ -488,6 +491,15 @@ pub fn array_job() -> Job {
             ended: later(3),
             steps: steps(),
         })],
+    }
+}
+
+/// Some tasks of an array that were cancelled together.
+pub fn block() -> Job {
+    Job {
+        array: ArrayRole::Block { array: JobId(4711), indices: indices() },
+        phase: Phase::Ended { run: None, outcome: outcome(), ended: later(5) },
+        ..pending_job()
     }
 }
 

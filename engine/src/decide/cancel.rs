@@ -14,12 +14,10 @@ use sluice_model::{JobId, StepId};
 pub(super) fn cancel(cx: &mut Cx, caller: &Caller, target: &JobTarget) -> Result<Reply, Reject> {
     let found = find(cx, caller, target)?;
     let mut jobs: Vec<JobId> = Vec::new();
-    if let Some((array, indices)) = found.part {
-        let first = cx.last_job_id + 1;
-        cx.emit(Event::ArrayTasksEnded { array, indices, outcome: cancelled(caller.uid), at: cx.now });
-        let ids: Vec<JobId> = (first..=cx.last_job_id).map(JobId).collect();
-        cx.moved.extend(&ids);
-        jobs.extend(ids);
+    for (record, indices) in found.parts {
+        let part = cx.split_part(record, &indices);
+        cx.end_pending(part, cancelled(caller.uid));
+        jobs.push(part);
     }
     for job in &found.whole {
         if end_one(cx, caller, job) {
@@ -66,7 +64,7 @@ pub(super) fn signal(
         });
     }
     let mut jobs = Vec::new();
-    let mut pending = found.part.is_some();
+    let mut pending = !found.parts.is_empty();
     for job in &found.whole {
         match &job.phase {
             Phase::Pending => pending = true,

@@ -5,7 +5,7 @@ use super::{Cx, operators_only, settle};
 use crate::command::{Caller, JobTarget, Reply, Role};
 use crate::effect::Effect;
 use crate::event::Event;
-use crate::job::{AfterEnd, ArrayRole, Hold, Job, Outcome, Phase};
+use crate::job::{AfterEnd, Hold, Job, Outcome, Phase};
 use crate::reject::Reject;
 use sluice_model::job::JobKind;
 use sluice_model::{JobId, JobState, Reason};
@@ -55,8 +55,13 @@ fn affected(jobs: Vec<JobId>) -> Result<Reply, Reject> {
 pub(super) fn requeue(cx: &mut Cx, caller: &Caller, target: &JobTarget, hold: bool) -> Result<Reply, Reject> {
     let found = find(cx, caller, target)?;
     let mut jobs = Vec::new();
-    let mut refusal = if found.part.is_some() { Reject::JobPending } else { Reject::JobFinished };
-    for job in &found.whole {
+    let mut refusal = if !found.parts.is_empty() { Reject::JobPending } else { Reject::JobFinished };
+    let mut records = found.whole;
+    for (record, indices) in found.over {
+        let part = cx.split_part(record, &indices);
+        records.extend(cx.job_now(part));
+    }
+    for job in &records {
         match requeue_one(cx, caller, job, hold) {
             Ok(()) => jobs.push(job.id),
             Err(reject) => refusal = reject,
@@ -91,10 +96,6 @@ fn requeue_one(cx: &mut Cx, caller: &Caller, job: &Job, hold: bool) -> Result<()
             let outcome = Outcome { by_uid: Some(caller.uid), ..outcome.clone() };
             cx.emit(Event::JobCompleting { job: job.id, outcome, at, waiting_for, then: AfterEnd::Requeue { hold } });
         }
-        // Several array tasks that ended together without a record of their own can't come back one by one.
-        Phase::Ended { .. } if matches!(&job.array, ArrayRole::Pending { indices, .. } if indices.is_empty()) => {
-            return Err(Reject::JobFinished);
-        }
         Phase::Ended { .. } => cx.back_to_queue(job, held),
     }
     Ok(())
@@ -106,7 +107,7 @@ pub(super) fn suspend(cx: &mut Cx, caller: &Caller, target: &JobTarget) -> Resul
     operators_only(caller, "suspending jobs")?;
     let found = find(cx, caller, target)?;
     let mut jobs = Vec::new();
-    let mut refusal = if found.part.is_some() { Reject::JobPending } else { Reject::JobFinished };
+    let mut refusal = if !found.parts.is_empty() { Reject::JobPending } else { Reject::JobFinished };
     for job in &found.whole {
         match &job.phase {
             Phase::Running(run) if run.ending.is_some() => refusal = Reject::JobFinished,
@@ -131,7 +132,7 @@ pub(super) fn resume(cx: &mut Cx, caller: &Caller, target: &JobTarget) -> Result
     operators_only(caller, "resuming jobs")?;
     let found = find(cx, caller, target)?;
     let mut jobs = Vec::new();
-    let mut refusal = if found.part.is_some() { Reject::JobPending } else { Reject::JobFinished };
+    let mut refusal = if !found.parts.is_empty() { Reject::JobPending } else { Reject::JobFinished };
     for job in &found.whole {
         match &job.phase {
             Phase::Running(run) if run.suspended_since.is_some() => {

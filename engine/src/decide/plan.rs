@@ -7,7 +7,7 @@ use crate::dependency::singleton_blocked;
 use crate::effect::Effect;
 use crate::event::Event;
 use crate::index::wants_singleton;
-use crate::job::{ArrayRole, Hold, Job, Phase};
+use crate::job::{Hold, Job, Phase};
 use crate::query;
 use crate::reject::Reject;
 use crate::state::State;
@@ -52,7 +52,7 @@ fn begin(cx: &mut Cx, start: &PlannedStart) -> JobId {
     if let Some(job) = cx.job_now(id) {
         cx.mail_begin(&job);
         // Its siblings, or others of its name, may have lost their turn.
-        if job.array_id() == Some(start.job) && wants_singleton(&job) && start.job != id {
+        if start.job != id && wants_singleton(&job) {
             settle::reconsider(cx, start.job);
         }
     }
@@ -69,10 +69,10 @@ fn may_apply(cx: &Cx, start: &PlannedStart, licenses: &mut Option<BTreeMap<Strin
         && job.priority > 0
         && job.eligible.is_some()
         && settle::may_start(job, cx.now);
-    let index_fits = match (&job.array, start.index) {
-        (ArrayRole::Pending { indices, .. }, Some(index)) => indices.contains(index),
-        (ArrayRole::Pending { .. }, None) => false,
-        (_, index) => index.is_none(),
+    let index_fits = match (job.array.together(), start.index) {
+        (Some(indices), Some(index)) => indices.contains(index),
+        (Some(_), None) => false,
+        (None, index) => index.is_none(),
     };
     if !eligible || !index_fits || (wants_singleton(job) && singleton_blocked(cx, job)) {
         return false;

@@ -6,8 +6,8 @@ use crate::dependency;
 use crate::effect::Effect;
 use crate::event::Event;
 use crate::index::NameClass;
-use crate::job::{ArrayRole, Hold, Job, Outcome, Phase};
-use sluice_model::dependency::{DependencyKind, DependencyTarget};
+use crate::job::{Hold, Job, Outcome, Phase};
+use sluice_model::dependency::{DependencyKind, DependencyTerm};
 use sluice_model::job::mail;
 use sluice_model::{JobId, JobState, Reason};
 use std::collections::BTreeSet;
@@ -55,38 +55,25 @@ pub(super) fn dependency_lost(cx: &mut Cx, job: &Job) {
     }
 }
 
-/// `aftercorr` releases tasks one by one: those whose counterpart is over leave the pending record.
+/// `aftercorr` releases tasks as their counterparts end: those that may begin, and those that never may, leave the record
+/// in which the others go on waiting.
 fn split_corresponding(cx: &mut Cx, id: JobId) {
-    let Some(job) = cx.job_now(id) else { return };
-    let (ArrayRole::Pending { indices, .. }, Phase::Pending) = (&job.array, &job.phase) else { return };
+    let Some(job) = cx.job_now(id).filter(|j| matches!(j.phase, Phase::Pending) && j.array.together().is_some()) else {
+        return;
+    };
     let terms = job.waiting_on.iter().flat_map(|d| &d.terms);
+    let corresponding = |t: &&DependencyTerm| t.kind == DependencyKind::AfterCorr;
     let targets: Vec<JobId> =
-        terms.filter(|t| t.kind == DependencyKind::AfterCorr).filter_map(|t| t.target.map(|t| t.job)).collect();
-    let mut ready = BTreeSet::new();
+        terms.filter(corresponding).filter_map(|t| t.target.filter(|t| t.task.is_none())).map(|t| t.job).collect();
     for target in targets {
-        // Only tasks with a record of their own, or already forgotten, can be over.
-        let Some(entry) = cx.index.arrays.get(&target) else { continue };
-        if entry.open == 0 {
-            // All is over: the record as a whole can be judged, unless some failed.
-            if entry.failed == 0 {
+        let rest = |cx: &Cx| cx.jobs.get(&id).and_then(|j| j.array.together().cloned());
+        let Some(found) = rest(cx).and_then(|rest| dependency::corresponding(cx, target, &rest)) else { continue };
+        for part in [found.ready, found.lost] {
+            if part.is_empty() || rest(cx).is_none_or(|rest| rest == part) {
                 continue;
             }
-            ready.extend(indices.iter());
-            continue;
-        }
-        ready.extend(entry.tasks.keys().copied().filter(|i| indices.contains(*i)).filter(|i| {
-            let task = DependencyTarget { job: target, task: Some(*i) };
-            match dependency::resolve(cx, task) {
-                dependency::Target::Record(j) => matches!(j.phase, Phase::Ended { .. }),
-                dependency::Target::Gone => true,
-                dependency::Target::Waiting | dependency::Target::Array(..) => false,
-            }
-        }));
-    }
-    for index in ready {
-        let task = cx.split_task(id, index);
-        if task != id {
-            reconsider(cx, task);
+            let split = cx.split_part(id, &part);
+            reconsider(cx, split);
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::job::{ArrayRole, Hold, Job, Phase};
 use crate::reject::Reject;
 use sluice_model::accounting::AssocId;
 use sluice_model::dependency::Dependency;
+use sluice_model::index_set::IndexSet;
 use sluice_model::{JobId, JobSpec, TimeLimit};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -201,10 +202,7 @@ fn readmit(
     let admission = admission::admit(cx, &asked)?;
     let moved = admission.association != job.association || admission.qos != job.spec.qos;
     if moved && caller.role < Role::Operator {
-        let jobs = match &job.array {
-            ArrayRole::Pending { indices, .. } => indices.len(),
-            _ => 1,
-        };
+        let jobs = job.array.together().map_or(1, IndexSet::len);
         admission::check_submit(cx, &admission, &spec.user, jobs)?;
     }
     let Admission { association, account, qos, wckey } = admission;

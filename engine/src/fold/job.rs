@@ -23,6 +23,7 @@ pub(super) fn apply(state: &mut State, event: &Event) {
         Event::ArrayTaskSplit { array, index, job } => {
             split(state, *array, *index, *job);
         }
+        Event::ArrayPartSplit { record, indices, job } => split_part(state, *record, indices, *job),
         Event::JobStarted { .. } => started(state, event),
         Event::AttemptConfirmed { job, attempt, node } => edit_run(state, *job, |run| {
             if run.attempt == *attempt {
@@ -88,27 +89,39 @@ fn resume(run: &mut Run, at: Time) {
     }
 }
 
-/// Makes a record of its own for one waiting task; its job id, or None when the array has no such task waiting.
-fn split(state: &mut State, array: JobId, index: u32, id: JobId) -> Option<JobId> {
-    let record = state.jobs.get(&array)?;
-    let ArrayRole::Pending { indices, throttle } = &record.array else { return None };
+/// Makes a record of its own for one waiting task; its job id, or None when no such task waits in `from`.
+fn split(state: &mut State, from: JobId, index: u32, id: JobId) -> Option<JobId> {
+    let record = state.jobs.get(&from)?;
+    let (array, indices) = (record.array_id()?, record.array.together()?);
     if !indices.contains(index) {
         return None;
     }
     let mut rest = indices.clone();
     rest.remove(index);
-    let throttle = *throttle;
     let mut task = Job::clone(record);
     task.array = ArrayRole::Task { array, index };
     state.last_job_id = state.last_job_id.max(id.0);
-    // The last task takes the array's own number.
-    let id = if rest.is_empty() { array } else { id };
+    // The last task takes the record's own number.
+    let id = if rest.is_empty() { from } else { id };
     task.id = id;
     if !rest.is_empty() {
-        state.edit(array, |j| j.array = ArrayRole::Pending { indices: rest, throttle });
+        state.edit(from, |j| j.array = j.array.narrowed(rest));
     }
     state.put(id, Some(task));
     Some(id)
+}
+
+fn split_part(state: &mut State, from: JobId, indices: &IndexSet, id: JobId) {
+    state.last_job_id = state.last_job_id.max(id.0);
+    let Some(record) = state.jobs.get(&from) else { return };
+    let (Some(array), Some(all)) = (record.array_id(), record.array.together()) else { return };
+    let (part, rest) = (all.intersection(indices), all.difference(indices));
+    if part.is_empty() || rest.is_empty() {
+        return;
+    }
+    let block = Job { id, array: ArrayRole::Block { array, indices: part }, ..Job::clone(record) };
+    state.edit(from, |j| j.array = j.array.narrowed(rest));
+    state.put(id, Some(block));
 }
 
 fn tasks_ended(state: &mut State, array: JobId, indices: &IndexSet, outcome: &Outcome, at: Time) {

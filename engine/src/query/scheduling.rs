@@ -103,8 +103,8 @@ impl Room {
         let mut indices = Vec::new();
         if let Some(array) = job.array_id() {
             let left = self.0.entry(array).or_insert_with(|| array_room(state, job).unwrap_or(ARRAY_BURST));
-            match &job.array {
-                ArrayRole::Pending { indices: waiting, .. } => {
+            match job.array.together() {
+                Some(waiting) => {
                     // Of an array that must run one at a time only one task can start.
                     let most = if wants_singleton(job) { 1 } else { ARRAY_BURST };
                     indices.extend(waiting.take((*left).min(most)).iter());
@@ -113,8 +113,8 @@ impl Room {
                         return None;
                     }
                 }
-                _ if *left == 0 => return None,
-                _ => *left -= 1,
+                None if *left == 0 => return None,
+                None => *left -= 1,
             }
         }
         Some(pending_job(state, job, indices))

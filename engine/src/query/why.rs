@@ -16,8 +16,9 @@ pub use node::{NodeWaiter, NodeWhy, why_node};
 
 use super::scheduling::{pending_job, scheduler_input};
 use super::wait_reason;
-use crate::job::{ArrayRole, Job, Phase};
+use crate::job::{Job, Phase};
 use crate::state::State;
+use sluice_model::index_set::IndexSet;
 use sluice_model::{JobId, JobState, NodeName, Reason, Time};
 use sluice_sched::{Input, PendingJob};
 
@@ -137,11 +138,9 @@ fn find(state: &State, id: JobId, index: Option<u32>) -> Option<&Job> {
     if let Some(task) = state.index.arrays.get(&id).and_then(|a| a.tasks.get(&index)) {
         return state.jobs.get(task).map(|j| &**j);
     }
-    let record = state.jobs.get(&id)?;
-    match &record.array {
-        ArrayRole::Pending { indices, .. } if indices.contains(index) => Some(&**record),
-        _ => None,
-    }
+    let blocks = state.index.arrays.get(&id).into_iter().flat_map(|a| a.blocks.iter().copied());
+    let records = std::iter::once(id).chain(blocks).filter_map(|id| state.jobs.get(&id));
+    records.map(|j| &**j).find(|j| j.array.together().is_some_and(|indices| indices.contains(index)))
 }
 
 fn waiting(state: &State, now: Time, job: &Job, answer: &mut Why) {
@@ -150,10 +149,7 @@ fn waiting(state: &State, now: Time, job: &Job, answer: &mut Why) {
         rules::explain(state, now, job, reason, answer);
         return;
     }
-    let next = match &job.array {
-        ArrayRole::Pending { indices, .. } => indices.first().into_iter().collect(),
-        _ => Vec::new(),
-    };
+    let next = job.array.together().and_then(|indices| indices.first()).into_iter().collect();
     let asked = pending_job(state, job, next);
     let mut input = scheduler_input(state, now);
     // It may stand too far back in the queue to be in the pass, and of an array only the next task is asked about.
@@ -210,10 +206,7 @@ fn ahead(state: &State, job: &Job, answer: &mut Why) {
     let shares = |other: &Job| other.partitions.iter().any(|p| job.partitions.contains(p));
     let before = state.index.eligible.iter().take_while(|key| key.job != job.id);
     for other in before.filter_map(|key| state.jobs.get(&key.job)).filter(|other| shares(other)) {
-        answer.ahead_count += match &other.array {
-            ArrayRole::Pending { indices, .. } => indices.len(),
-            _ => 1,
-        };
+        answer.ahead_count += other.array.together().map_or(1, IndexSet::len);
         if answer.ahead.len() < SHOWN {
             answer.ahead.push(AheadJob {
                 job: other.id,

@@ -78,7 +78,7 @@ proptest! {
             let mut there = IndexSet::new();
             for job in w.state.jobs.values() {
                 match &job.array {
-                    ArrayRole::Pending { indices, .. } => there = there.union(indices),
+                    ArrayRole::Pending { indices, .. } | ArrayRole::Block { indices, .. } => there = there.union(indices),
                     ArrayRole::Task { index, .. } => {
                         there.insert(*index);
                     }

@@ -69,14 +69,16 @@ pub fn rows(settings: &Settings, context: &Context<'_>, jobs: &[v1::JobRecord]) 
     if settings.header {
         table::write_header(&settings.form, columns, &mut out);
     }
+    let shown = |column: &Column<_>, text| shown(&settings.form, columns.len(), column, text);
     for job in jobs {
-        let shown = |column: &Column<_>, text| shown(&settings.form, columns.len(), column, text);
-        if select::shows_job(settings, job) {
-            table::write_row(&settings.form, columns, |c| shown(c, context.job(c.field, job)), &mut out);
-        }
-        for step in &job.steps {
-            table::write_row(&settings.form, columns, |c| shown(c, context.step(c.field, job, step)), &mut out);
-        }
+        select::for_each_line(settings, job, |job| {
+            if select::shows_job(settings, job) {
+                table::write_row(&settings.form, columns, |c| shown(c, context.job(c.field, job)), &mut out);
+            }
+            for step in &job.steps {
+                table::write_row(&settings.form, columns, |c| shown(c, context.step(c.field, job, step)), &mut out);
+            }
+        });
     }
     out
 }
@@ -101,8 +103,11 @@ pub async fn json(
     let (jobs, now) = load(client, settings).await?;
     let clock = Clock::from_environment(now);
     let context = context(settings, &clock, &client.config.cluster);
-    let jobs: Vec<serde_json::Value> = jobs.iter().map(|job| json::job(job, &context)).collect();
-    Ok(viewing::json_answer("sacct", words, client, style, vec![("jobs", jobs.into())]))
+    let mut lines: Vec<serde_json::Value> = Vec::new();
+    for job in &jobs {
+        select::for_each_line(settings, job, |job| lines.push(json::job(job, &context)));
+    }
+    Ok(viewing::json_answer("sacct", words, client, style, vec![("jobs", lines.into())]))
 }
 
 /// `--batch-script`: the script of each job, `NONE` where there is none (any more).

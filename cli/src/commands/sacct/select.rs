@@ -18,15 +18,24 @@ pub fn select(settings: &Settings, now: i64, jobs: Vec<v1::JobRecord>) -> Vec<v1
     let in_window =
         |job: &v1::JobRecord| !(settings.by_state && states.is_empty()) && window::admits(job, bounds, states, by_id);
     let mut jobs: Vec<_> = jobs.into_iter().filter(|j| in_window(j) && keep(settings, j)).collect();
-    if settings.split_arrays {
-        jobs = jobs.into_iter().flat_map(facts::split_array).collect();
-        jobs.retain(|job| !by_id || settings.jobs.iter().any(|t| covers(t, job)));
-    }
     for job in &mut jobs {
         keep_steps(settings, job);
     }
     sort(&mut jobs);
     jobs
+}
+
+/// Shows `each` the records of which there are lines: with `--array` one for each task that is asked for, also where a
+/// record stands for many.
+pub fn for_each_line(settings: &Settings, job: &v1::JobRecord, mut each: impl FnMut(&v1::JobRecord)) {
+    if !settings.split_arrays || job.array_pending.is_none() {
+        return each(job);
+    }
+    facts::for_each_task(job, |task| {
+        if settings.jobs.is_empty() || settings.jobs.iter().any(|t| covers(t, task)) {
+            each(task);
+        }
+    });
 }
 
 fn keep(settings: &Settings, job: &v1::JobRecord) -> bool {

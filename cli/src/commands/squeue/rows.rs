@@ -71,14 +71,19 @@ impl<'a> Rows<'a> {
         if !split_array && !split_partition {
             return self.add_one(job);
         }
-        let tasks = if split_array { facts::split_array(job.clone()) } else { vec![job.clone()] };
-        for task in tasks {
+        let settings = self.settings;
+        let mut add = |task: &v1::JobRecord| match split_partition {
+            true => lines::split_partitions(settings, task.clone()).iter().for_each(|part| self.add_one(part)),
+            false => self.add_one(task),
+        };
+        match split_array {
             // The controller selects whole records: of those that stand for many tasks only the named ones are wanted.
-            if split_array && !lines::wanted(&self.settings.jobs, &task) {
-                continue;
-            }
-            let parts = if split_partition { lines::split_partitions(self.settings, task) } else { vec![task] };
-            parts.iter().for_each(|part| self.add_one(part));
+            true => facts::for_each_task(job, |task| {
+                if lines::wanted(&settings.jobs, task) {
+                    add(task);
+                }
+            }),
+            false => add(job),
         }
     }
 

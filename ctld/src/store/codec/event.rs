@@ -59,6 +59,11 @@ fn event_to_disk(event: &Event) -> v1::DiskEvent {
         Event::ArrayTaskSplit { array, index, job } => {
             Kind::ArrayTaskSplit(d::ArrayTaskSplit { array: array.0, index: *index, job: job.0 })
         }
+        Event::ArrayPartSplit { record, indices, job } => Kind::ArrayPartSplit(d::ArrayPartSplit {
+            record: record.0,
+            indices: Some(indices.into()),
+            job: job.0,
+        }),
         Event::JobStarted { job, array, attempt, partition, allocation, time_limit, backfilled, at } => {
             Kind::JobStarted(d::JobStarted {
                 job: job.0,
@@ -201,6 +206,11 @@ fn event_from_disk(event: v1::DiskEvent) -> Result<Event> {
         Kind::ArrayTaskSplit(e) => {
             Event::ArrayTaskSplit { array: job_id(e.array, "array")?, index: e.index, job: job_id(e.job, "job")? }
         }
+        Kind::ArrayPartSplit(e) => Event::ArrayPartSplit {
+            record: job_id(e.record, "record")?,
+            indices: index_set_from_disk(e.indices, "indices")?,
+            job: job_id(e.job, "job")?,
+        },
         Kind::JobStarted(e) => Event::JobStarted {
             job: job_id(e.job, "job")?,
             array: e.array.map(|task| Ok((job_id(task.array, "array")?, task.index))).transpose()?,

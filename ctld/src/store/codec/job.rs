@@ -101,6 +101,9 @@ fn array_to_disk(array: &ArrayRole) -> Option<DiskArray> {
         ArrayRole::Pending { indices, throttle } => {
             Some(DiskArray::PendingTasks(v1::disk_job::Pending { indices: Some(indices.into()), throttle: *throttle }))
         }
+        ArrayRole::Block { array, indices } => {
+            Some(DiskArray::Block(v1::disk_job::Block { array: array.0, indices: Some(indices.into()) }))
+        }
         ArrayRole::Task { array, index } => Some(DiskArray::Task(v1::DiskArrayTask { array: array.0, index: *index })),
     }
 }
@@ -111,6 +114,10 @@ fn array_from_disk(array: Option<DiskArray>) -> Result<ArrayRole> {
         Some(DiskArray::PendingTasks(tasks)) => ArrayRole::Pending {
             indices: index_set_from_disk(tasks.indices, "array.indices")?,
             throttle: tasks.throttle,
+        },
+        Some(DiskArray::Block(block)) => ArrayRole::Block {
+            array: job_id(block.array, "array.array")?,
+            indices: index_set_from_disk(block.indices, "array.indices")?,
         },
         Some(DiskArray::Task(task)) => ArrayRole::Task { array: job_id(task.array, "array.array")?, index: task.index },
     })
