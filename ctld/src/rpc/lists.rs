@@ -8,9 +8,9 @@ use crate::store::HistoryQuery;
 use crate::view::Remarks;
 use bytes::Bytes;
 use sluice_engine::command::{Caller, JobTarget, Role};
-use sluice_engine::job::{ArrayRole, Phase};
+use sluice_engine::job::{ArrayRole, Outcome, Phase};
 use sluice_engine::{Job, Reject, State};
-use sluice_model::{JobId, JobState, NodeName, Time};
+use sluice_model::{JobId, JobState, NodeName, Reason, Time};
 use sluice_proto::v1;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -200,7 +200,8 @@ pub fn list_partitions(context: &Context, request: Request<v1::Empty>) -> Result
     Ok(Response::new(v1::PartitionList { partitions, now: wall_clock().0 }))
 }
 
-/// Sends the job's record now and at each change of its state, until it is finished.
+/// Sends the job's record now and at each change of its state, until it is finished. Of a whole array also the record of
+/// each task whose script could not be started, once: the array's own record says nothing of why.
 pub fn watch_job(
     context: &Arc<Context>,
     request: Request<v1::WatchJobRequest>,
@@ -216,43 +217,100 @@ pub fn watch_job(
     let context = Arc::clone(context);
     let (sender, receiver) = mpsc::channel(8);
     tokio::spawn(async move {
+        let mut array = whole_array.then(ArrayWatch::default);
+        // What to look at: one record, or (None) all of them.
+        let mut changed = None;
         loop {
             let state = context.published.state();
-            let members = || sluice_engine::query::array_members(&state, id);
             let Some(job) = state.jobs.get(&id) else { return };
-            let detail = Detail { full: true, ..Detail::default() };
-            let mut record = records::job(job, &state, &context.published.remarks(), wall_clock(), detail);
+            let record = |job: &Job| {
+                let detail = Detail { full: true, ..Detail::default() };
+                let mut record = records::job(job, &state, &context.published.remarks(), wall_clock(), detail);
+                hide_from_others(&mut record, &caller);
+                record
+            };
+            let mut due = Vec::new();
             let mut finished = job.state().is_finished();
-            if whole_array {
-                let all: Vec<_> = members().into_iter().filter_map(|m| state.jobs.get(&m).cloned()).collect();
-                finished &= all.iter().all(|j| j.state().is_finished());
-                if let Some(worst) = all.iter().filter_map(|j| j.outcome()).max_by_key(|o| (o.exit.signal, o.exit.code))
-                {
-                    record.outcome = Some(Box::new(records::outcome(worst)));
+            if let Some(array) = &mut array {
+                due.extend(array.look(&state, id, changed).iter().filter(|j| j.id != id).map(|j| record(j)));
+                finished &= state.index.arrays.get(&id).is_none_or(|entry| entry.open == 0);
+            }
+            let mut own = record(job);
+            if let Some(worst) = array.as_ref().and_then(|a| a.worse_than(job)) {
+                own.outcome = Some(Box::new(records::outcome(&worst)));
+            }
+            due.push(own);
+            for record in due {
+                if sender.send(Ok(record)).await.is_err() {
+                    return;
                 }
             }
-            hide_from_others(&mut record, &caller);
-            if sender.send(Ok(record)).await.is_err() || finished {
+            if finished {
                 return;
             }
-            loop {
+            drop(state);
+            changed = loop {
                 tokio::select! {
                     changed = changes.recv() => match changed {
-                        Ok(changed) if changed == id => break,
-                        Ok(changed) if whole_array && members().contains(&changed) => break,
+                        Ok(changed) if changed == id => break Some(changed),
+                        Ok(changed) if whole_array && is_member(&context.published.state(), id, changed) => {
+                            break Some(changed);
+                        }
                         Ok(_) => {}
-                        Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => break,
+                        Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => break None,
                         Err(tokio::sync::broadcast::error::RecvError::Closed) => return,
                     },
                     () = sender.closed() => return,
                     () = context.stopping() => return,
-                    // The whole array may have grown by tasks that `members` of the old state does not know.
-                    () = tokio::time::sleep(std::time::Duration::from_secs(5)), if whole_array => break,
                 }
-            }
+            };
         }
     });
     Ok(Response::new(Box::pin(ReceiverStream::new(receiver))))
+}
+
+fn is_member(state: &State, array: JobId, job: JobId) -> bool {
+    state.jobs.get(&job).is_some_and(|j| j.array_id() == Some(array))
+}
+
+/// What somebody who waits for a whole array has learned of its tasks.
+#[derive(Default)]
+struct ArrayWatch {
+    /// The highest exit so far: tasks may be forgotten before the array is over.
+    worst: Option<Outcome>,
+    told: BTreeSet<JobId>,
+}
+
+impl ArrayWatch {
+    /// Takes in the records that may have ended; gives those of which the reader must be told.
+    fn look(&mut self, state: &State, array: JobId, changed: Option<JobId>) -> Vec<Arc<Job>> {
+        let which = match changed {
+            Some(one) => vec![one],
+            None => sluice_engine::query::array_members(state, array),
+        };
+        let mut failed = Vec::new();
+        for job in which.iter().filter_map(|id| state.jobs.get(id)) {
+            let Phase::Ended { outcome, .. } = &job.phase else { continue };
+            if self.worst.as_ref().is_none_or(|worst| rank(outcome) > rank(worst)) {
+                self.worst = Some(outcome.clone());
+            }
+            if outcome.reason == Reason::JobLaunchFailure && self.told.insert(job.id) {
+                failed.push(Arc::clone(job));
+            }
+        }
+        failed
+    }
+
+    /// The end that counts for the array when it is not that of its own record. The words about it belong to the task.
+    fn worse_than(&self, own: &Job) -> Option<Outcome> {
+        let worst = self.worst.as_ref().filter(|worst| own.outcome().is_none_or(|own| rank(worst) > rank(own)))?;
+        Some(Outcome { detail: None, ..worst.clone() })
+    }
+}
+
+/// Ends in the order in which they count for an array.
+fn rank(outcome: &Outcome) -> (u8, u8) {
+    (outcome.exit.signal, outcome.exit.code)
 }
 
 /// A job's place in the window of sacct: eligible or submitted before its end, not over before its start.

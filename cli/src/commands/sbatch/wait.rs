@@ -24,7 +24,10 @@ pub async fn wait(client: &mut Client, job: u32) -> ExitCode {
         match watch.next(client).await {
             Ok(Some(record)) => {
                 tell(&record, &mut told);
-                end = is_finished(&record).then(|| code(&record));
+                // A task of an array is shown when its script could not be started; the array goes on.
+                if record.id == job {
+                    end = is_finished(&record).then(|| code(&record));
+                }
             }
             Ok(None) if end.is_some() => return ExitCode::from(end.unwrap_or(1)),
             // It ended so long ago that only the history knows it.
