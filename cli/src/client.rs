@@ -47,6 +47,8 @@ pub enum Retry {
     Read,
     /// Changes that are harmless when repeated.
     Harmless,
+    /// Changes that the controller knows again and does once, however often they are sent.
+    Keyed,
     /// Only while it has certainly not been received.
     Unsent,
 }
@@ -89,9 +91,10 @@ impl Client {
         retry: Retry,
         request: impl AsyncFn(Authorized) -> Result<tonic::Response<T>, Status>,
     ) -> Result<T, CallError> {
-        let give_up = Instant::now() + self.patience;
+        let mut give_up = Instant::now() + self.patience;
         let mut notice = Notice { at: tokio::time::Instant::now() + NOTICE_AFTER };
         let mut pause = Duration::from_millis(20);
+        let mut lost = false;
         loop {
             let error = match notice.during(self.service()).await {
                 Err(error @ CallError::Unreachable { .. }) => error,
@@ -104,8 +107,18 @@ impl Client {
                             return Err(error);
                         }
                         self.link = None;
-                        if retry == Retry::Unsent && !never_sent(&status) {
-                            return Err(error);
+                        match retry {
+                            Retry::Unsent if !never_sent(&status) => return Err(error),
+                            Retry::Keyed if !never_sent(&status) && !lost => {
+                                lost = true;
+                                // It may have been worked on for long; the patience is for what comes now.
+                                give_up = Instant::now() + self.patience;
+                                let name = crate::commands::called();
+                                crate::errln!(
+                                    "{name}: error: slurm controller went away before it answered: asking again"
+                                );
+                            }
+                            _ => {}
                         }
                         error
                     }
@@ -178,7 +191,7 @@ impl Notice {
 async fn answer_within<T>(retry: Retry, answer: impl Future<Output = T>) -> Result<T, String> {
     let limit = seconds_of("SLUICE_ANSWER_TIMEOUT").unwrap_or(match retry {
         Retry::Read => READ_DEADLINE,
-        Retry::Harmless | Retry::Unsent => ANSWER_DEADLINE,
+        Retry::Harmless | Retry::Keyed | Retry::Unsent => ANSWER_DEADLINE,
     });
     let silence = ANSWER_NOTICE_AFTER.min(limit / 2);
     let mut answer = std::pin::pin!(answer);
@@ -193,7 +206,7 @@ async fn answer_within<T>(retry: Retry, answer: impl Future<Output = T>) -> Resu
     tokio::time::timeout(rest, answer).await.map_err(|_| {
         let unknown = match retry {
             Retry::Read => "",
-            Retry::Harmless | Retry::Unsent => "; whether it does what was asked is not known",
+            Retry::Harmless | Retry::Keyed | Retry::Unsent => "; whether it does what was asked is not known",
         };
         format!("no answer from the controller within {} s{unknown}", limit.as_secs())
     })

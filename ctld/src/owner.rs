@@ -8,7 +8,7 @@ use crate::pool::Pool;
 use crate::store::{Store, StoreError};
 use crate::view::Published;
 use sluice_engine::command::Reply;
-use sluice_engine::{Command, Effect, Event, Reject, State, decide, fold};
+use sluice_engine::{Command, Effect, Event, Reject, State, decide, fold, query};
 use sluice_model::Time;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -129,7 +129,7 @@ impl Owner {
         let mut effects: Vec<Effect> = Vec::new();
         let mut waiting: Vec<Waiting> = Vec::with_capacity(batch.len());
         for request in batch.drain(..) {
-            let decision = match by_user(&request.command).then(|| self.store.check_space()) {
+            let decision = match needs_room(&self.state, &request.command).then(|| self.store.check_space()) {
                 Some(Err(error)) => Err(refuse_full(&error)),
                 _ => decide(&self.state, now, &request.command),
             };
@@ -208,7 +208,13 @@ fn send(reply: Option<oneshot::Sender<Result<Reply, Reject>>>, answer: Result<Re
 }
 
 /// Changes that people ask for are refused while space is short, so that what is left takes the reports of running jobs.
-fn by_user(command: &Command) -> bool {
+fn needs_room(state: &State, command: &Command) -> bool {
+    // What was accepted and is sent again adds nothing.
+    if let Command::Submit { caller, key: Some(key), .. } = command
+        && query::known_submission(state, caller.uid, *key).is_some()
+    {
+        return false;
+    }
     matches!(
         command,
         Command::Submit { .. }

@@ -204,6 +204,7 @@ fn check_indexes(state: &State, problems: &mut Vec<String>) {
     differ("eligible", live.eligible == anew.eligible);
     differ("active", live.active == anew.active);
     differ("names", live.names == anew.names);
+    differ("keys", live.keys == anew.keys);
     differ("dependents", live.dependents == anew.dependents);
     differ("timers", live.timers == anew.timers && live.timer_at == anew.timer_at);
     differ("submitted", live.submitted == anew.submitted);

@@ -8,7 +8,7 @@ use sluice_model::partition::PartitionState;
 use sluice_model::request::NodeCount;
 use sluice_model::state::ExitStatus;
 use sluice_model::step::{StepRecord, Usage};
-use sluice_model::{JobId, JobSpec, NodeName, OsBytes, Reason, StepId, TimeLimit};
+use sluice_model::{JobId, JobSpec, NodeName, OsBytes, Reason, StepId, SubmissionKey, TimeLimit};
 use std::sync::Arc;
 
 /// Who asks: proven by the daemon, judged here.
@@ -49,10 +49,12 @@ pub struct SignalFlags {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Command {
-    /// Reply::Submitted. `spec`'s user fields are already the caller's.
+    /// Reply::Submitted. `spec`'s user fields are already the caller's. With the key of a job of the same user that is
+    /// still known: that job's number, and nothing happens.
     Submit {
         caller: Caller,
         spec: Box<JobSpec>,
+        key: Option<SubmissionKey>,
     },
     /// End it (scancel without a signal). Pending jobs end at once. Reply::Affected.
     Cancel {

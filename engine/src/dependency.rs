@@ -6,8 +6,8 @@
 use crate::index::{ArrayEntry, NameClass, wants_singleton};
 use crate::job::{ArrayRole, Job, Phase};
 use crate::state::State;
-use sluice_model::index_set::IndexSet;
 use sluice_model::dependency::{Dependency, DependencyKind, DependencyTarget, DependencyTerm};
+use sluice_model::index_set::IndexSet;
 use sluice_model::{JobId, JobState, Time};
 use std::sync::Arc;
 

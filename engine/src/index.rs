@@ -10,7 +10,7 @@ use crate::submitted::SubmitKey;
 use imbl::{OrdMap, OrdSet};
 use sluice_model::dependency::DependencyKind;
 use sluice_model::job::mail;
-use sluice_model::{JobId, JobSpec, JobState, NodeName, OsBytes, Time, TimeLimit};
+use sluice_model::{JobId, JobSpec, JobState, NodeName, OsBytes, SubmissionKey, Time, TimeLimit};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -68,6 +68,8 @@ pub struct Indexes {
     pub names: OrdSet<(u32, OsBytes, NameClass, JobId)>,
     /// (job or array waited for, job that waits)
     pub dependents: OrdSet<(JobId, JobId)>,
+    /// (uid, key) → the job that this submission made.
+    pub keys: OrdMap<(u32, SubmissionKey), JobId>,
     pub arrays: OrdMap<JobId, ArrayEntry>,
     /// What `Tick` has to look at, by time.
     pub timers: OrdSet<(Time, JobId)>,
@@ -250,6 +252,7 @@ impl State {
             self.index.active.insert(id);
         }
         self.put_names(old.as_deref(), new.as_deref());
+        self.put_key(old.as_deref(), new.as_deref());
         self.put_targets(old.as_deref(), new.as_deref());
         self.put_nodes(old.as_deref(), new.as_deref());
         self.put_array(old.as_deref(), new.as_deref());
@@ -319,6 +322,20 @@ impl State {
             for class in is {
                 self.index.names.insert((j.spec.uid, j.spec.name.clone(), class, j.id));
             }
+        }
+    }
+
+    fn put_key(&mut self, old: Option<&Job>, new: Option<&Job>) {
+        let entry = |j: Option<&Job>| j.and_then(|j| Some((j.spec.uid, j.key?)));
+        let (was, is) = (entry(old), entry(new));
+        if was == is {
+            return;
+        }
+        if let Some(key) = was {
+            self.index.keys.remove(&key);
+        }
+        if let (Some(key), Some(job)) = (is, new) {
+            self.index.keys.insert(key, job.id);
         }
     }
 

@@ -4,7 +4,9 @@ use sluice_model::dependency::Dependency;
 use sluice_model::index_set::IndexSet;
 use sluice_model::state::ExitStatus;
 use sluice_model::step::StepRecord;
-use sluice_model::{Allocation, JobId, JobSpec, JobState, NodeName, Reason, Shared, StepId, Time, TimeLimit};
+use sluice_model::{
+    Allocation, JobId, JobSpec, JobState, NodeName, Reason, Shared, StepId, SubmissionKey, Time, TimeLimit,
+};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -52,6 +54,8 @@ pub struct Job {
     /// What was asked for; replaced whole by `scontrol update`.
     pub spec: Arc<JobSpec>,
     pub array: ArrayRole,
+    /// By which its submission is known again. The record that carries the submission's own number has it.
+    pub key: Option<SubmissionKey>,
     pub submitted: Time,
     /// When it may start: begin time reached, dependencies satisfied, not held. None until then.
     pub eligible: Option<Time>,

@@ -16,7 +16,7 @@ pub use why::{AheadJob, NodeWaiter, NodeWhy, Number, PlannedWhy, Sentence, Soone
 
 use crate::job::ArrayRole;
 use crate::state::State;
-use sluice_model::{JobId, Time};
+use sluice_model::{JobId, SubmissionKey, Time};
 
 /// When `Tick` has something to do next. It may lie in the past only between a command and the `Tick` it calls for.
 pub fn next_wakeup(state: &State) -> Option<Time> {
@@ -29,6 +29,11 @@ pub fn next_wakeup(state: &State) -> Option<Time> {
     let ended = state.index.ended.get_min().filter(|_| state.archive_ordered.is_none());
     let history = ended.map(|(t, _)| State::later(*t, age));
     [jobs, nodes, history].into_iter().flatten().min()
+}
+
+/// The job that an earlier submission with this key made.
+pub fn known_submission(state: &State, uid: u32, key: SubmissionKey) -> Option<JobId> {
+    state.index.keys.get(&(uid, key)).copied()
 }
 
 /// All records of an array, that of its waiting tasks included; empty for anything else.

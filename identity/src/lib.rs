@@ -31,6 +31,7 @@ pub use authority::server_name;
 pub use cluster::ClusterKeys;
 pub use error::{IdentityError, Refused};
 pub use host::{Cluster, HostDraft, HostKeys, HostOrder, HostPapers, Roles};
+pub use sign::random;
 
 /// Largest message that servers and clients take, bytes (tonic's own limit is 4 MiB).
 pub const MAX_MESSAGE: usize = 64 << 20;

@@ -81,7 +81,8 @@ pub(crate) fn verify(key: &PublicKey, kind: Kind, body: &[u8], signature: &[u8])
         .map_err(|_| Refused::BadSignature { what: kind.what() })
 }
 
-pub(crate) fn random<const N: usize>() -> Result<[u8; N], IdentityError> {
+/// From the system's source of random numbers.
+pub fn random<const N: usize>() -> Result<[u8; N], IdentityError> {
     let mut bytes = [0; N];
     SystemRandom::new().fill(&mut bytes).map_err(|_| IdentityError::Crypto("no random numbers".to_owned()))?;
     Ok(bytes)

@@ -68,6 +68,17 @@ impl fmt::Display for StepKey {
     }
 }
 
+/// Made at random by whoever submits, before the first try: a submission that is sent again because its answer was lost
+/// carries the same key, and is taken once.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SubmissionKey(pub [u8; 16]);
+
+impl fmt::Debug for SubmissionKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|b| write!(f, "{b:02x}"))
+    }
+}
+
 /// A node's name as the configuration has it (`SLURMD_NODENAME`).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeName(Arc<str>);

@@ -44,7 +44,7 @@ mod properties;
 
 pub use alloc::{Allocation, GresAlloc, NodeAlloc};
 pub use error::ParseError;
-pub use ids::{BlobId, JobId, NodeName, StepId, StepKey};
+pub use ids::{BlobId, JobId, NodeName, StepId, StepKey, SubmissionKey};
 pub use index_set::IndexSet;
 pub use job::JobSpec;
 pub use node::NodeSpec;

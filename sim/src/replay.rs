@@ -240,7 +240,7 @@ impl<'a> World<'a> {
         spec.priority = self.policy.priority(job);
         let role = if spec.priority.is_some() { Role::Operator } else { Role::User };
         let caller = Caller { uid: spec.uid, gid: spec.gid, user: spec.user.to_string(), groups: Vec::new(), role };
-        match self.engine.command(&Command::Submit { caller, spec: Box::new(spec) }) {
+        match self.engine.command(&Command::Submit { caller, spec: Box::new(spec), key: None }) {
             Ok(Reply::Submitted { job: id }) => {
                 self.jobs.submitted(at, id);
                 self.live[at as usize] = Some(Live { ends: None, left: job.run });

@@ -80,19 +80,13 @@ fn submit_while(
                         };
                         let file = cluster.file(&format!("job{number}.sh"), &script(number, random.below(7)));
                         let mem = "--mem=50".to_owned();
-                        let said = cluster.run(&[
-                            "sbatch",
-                            "--parsable",
-                            &mem,
-                            "-o",
-                            "/dev/null",
-                            &file.display().to_string(),
-                        ]);
-                        // While the controller is down a submission may fail; only what was acknowledged counts.
-                        if said.code == 0 {
-                            let id = said.out.trim().parse().expect("an id");
-                            acknowledged.lock().expect("no panic under the lock").insert(number, id);
-                        }
+                        let mut sbatch = cluster.command("sbatch");
+                        sbatch.args(["--parsable", &mem, "-o", "/dev/null"]).arg(&file);
+                        // However often the controller is killed: sbatch goes on until it has its answer.
+                        let said = sbatch.env("SLUICE_CONNECT_TIMEOUT", "60").output().expect("sbatch runs");
+                        assert!(said.status.success(), "{said:?}");
+                        let id = String::from_utf8_lossy(&said.stdout).trim().parse().expect("an id");
+                        acknowledged.lock().expect("no panic under the lock").insert(number, id);
                     }
                 })
             })
@@ -145,6 +139,8 @@ fn a_controller_killed_again_and_again_loses_nothing_and_runs_nothing_twice() {
     println!("{kills} kills, {} submissions acknowledged", acknowledged.len());
     assert!(kills > 0, "the controller was never killed");
     judge(&cluster, &acknowledged);
+    let all = cluster.ok(&["sacct", "-X", "-n", "-P", "--format=JobIDRaw"]);
+    assert_eq!(all.lines().count(), acknowledged.len(), "a submission that was sent again became two jobs: {all}");
 }
 
 #[test]

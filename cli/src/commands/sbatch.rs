@@ -94,6 +94,7 @@ fn prepare(words: &[OsString], parsed: &Parsed) -> Result<Submission, Stop> {
         spec: Some(v1::JobSpec::from(&settings.job)),
         script: script.text.into(),
         environment: environment.into(),
+        ..Default::default()
     };
     Ok(Submission { settings, request })
 }
@@ -195,11 +196,14 @@ fn fail(context: &str, error: &CallError) -> ExitCode {
     exit_error(ExitCode::from(1))
 }
 
-/// Submits; while the controller is full, tries again a few times, as Slurm's commands do.
-pub async fn submit(program: &str, client: &mut Client, request: v1::SubmitRequest) -> Result<u32, CallError> {
+/// Submits; while the controller is full, tries again a few times, as Slurm's commands do. When its answer is lost it is
+/// asked again under the same key: no job is queued twice.
+pub async fn submit(program: &str, client: &mut Client, mut request: v1::SubmitRequest) -> Result<u32, CallError> {
+    let key: [u8; 16] = sluice_identity::random().map_err(|e| CallError::Failed { problem: e.to_string() })?;
+    request.key = key.to_vec().into();
     let mut pause = Duration::from_secs(1);
     loop {
-        let sent = client.call(Retry::Unsent, async |mut c: Controller| c.submit(request.clone()).await).await;
+        let sent = client.call(Retry::Keyed, async |mut c: Controller| c.submit(request.clone()).await).await;
         match sent {
             Ok(reply) => return Ok(reply.job),
             Err(e) if e.refusal_code() == Some(refusal::TOO_MANY_JOBS) && pause <= Duration::from_secs(4) => {

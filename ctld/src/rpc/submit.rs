@@ -10,6 +10,7 @@ use sluice_engine::job::Phase;
 use sluice_engine::{Command, Job, Reject, query};
 use sluice_model::job::JobKind;
 use sluice_model::{JobId, JobSpec};
+use sluice_proto::convert::submit_key;
 use sluice_proto::v1;
 use std::sync::Arc;
 use tonic::{Request, Response, Status};
@@ -56,9 +57,12 @@ pub async fn submit(
     request: Request<v1::SubmitRequest>,
 ) -> Result<Response<v1::SubmitReply>, Status> {
     let caller = context.caller(&request)?;
-    let (spec, blobs) = prepare(context, &caller, request.into_inner())?;
+    let request = request.into_inner();
+    let key = Some(&request.key).filter(|k| !k.is_empty()).map(|k| submit_key(k, "key")).transpose();
+    let key = key.map_err(|e| unreadable(&e))?;
+    let (spec, blobs) = prepare(context, &caller, request)?;
     let blobs = if matches!(spec.kind, JobKind::Batch { .. }) { blobs } else { blobs.into_iter().skip(1).collect() };
-    let command = Command::Submit { caller, spec: Box::new(spec) };
+    let command = Command::Submit { caller, spec: Box::new(spec), key };
     match context.owner.command_with(command, blobs).await {
         Ok(Reply::Submitted { job }) => Ok(Response::new(v1::SubmitReply { job: job.0 })),
         Ok(other) => Err(Status::internal(format!("unexpected answer {other:?}"))),

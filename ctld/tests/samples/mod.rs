@@ -27,7 +27,7 @@ use sluice_model::step::{Spread, StepRecord, Usage};
 use sluice_model::tres_weights::TresWeights;
 use sluice_model::{
     Allocation, BlobId, GresAlloc, JobId, JobSpec, JobState, NodeAlloc, NodeName, OsBytes, PartitionSpec, Reason,
-    StepId, StepKey, Time, TimeLimit,
+    StepId, StepKey, SubmissionKey, Time, TimeLimit,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -100,6 +100,10 @@ pub fn events() -> Vec<(&'static str, Event)> {
         ("no_dependency", Event::DependencyChanged { job, waiting_on: None, failed: false }),
         ("array_tasks_ended", Event::ArrayTasksEnded { array: job, indices: indices(), outcome: outcome(), at: NOW }),
         ("array_part_split", Event::ArrayPartSplit { record: job, indices: indices(), job: JobId(4721) }),
+        (
+            "submitted_keyed",
+            Event::JobSubmitted { job: Box::new(Job { key: Some(SubmissionKey([5; 16])), ..pending_job() }) },
+        ),
         ("submitted_block", Event::JobSubmitted { job: Box::new(block()) }),
         ("array_task_split", Event::ArrayTaskSplit { array: job, index: 7, job: JobId(4720) }),
         (
@@ -439,6 +443,7 @@ pub fn pending_job() -> Job {
         spec: Arc::new(plain_spec()),
         association: None,
         array: ArrayRole::None,
+        key: None,
         submitted: NOW,
         eligible: None,
         priority: 0,
@@ -467,6 +472,7 @@ pub fn array_job() -> Job {
         spec: Arc::new(spec()),
         association: None,
         array: ArrayRole::Pending { indices: indices(), throttle: Some(2) },
+        key: None,
         submitted: NOW,
         eligible: Some(later(1)),
         priority: 12,

@@ -43,7 +43,7 @@ pub fn decide(state: &State, now: Time, cmd: &Command) -> Result<Decision, Rejec
     let mut cx = Cx::new(state, now);
     let cx_ref = &mut cx;
     let reply = match cmd {
-        Command::Submit { caller, spec } => submit::submit(cx_ref, caller, spec),
+        Command::Submit { caller, spec, key } => submit::submit(cx_ref, caller, spec, *key),
         Command::Cancel { caller, target } => cancel::cancel(cx_ref, caller, target),
         Command::Signal { caller, target, step, signal, flags } => {
             cancel::signal(cx_ref, caller, target, *step, *signal, *flags)

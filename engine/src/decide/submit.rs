@@ -8,13 +8,14 @@ use crate::effect::Effect;
 use crate::event::Event;
 use crate::index::latest_start;
 use crate::job::{ArrayRole, Hold, Job, Phase};
+use crate::query;
 use crate::reject::Reject;
 use crate::state::State;
 use sluice_model::accounting::AssocId;
 use sluice_model::config::ClusterConfig;
 use sluice_model::job::JobKind;
 use sluice_model::partition::PartitionState;
-use sluice_model::{JobId, JobSpec, PartitionSpec, Time, TimeLimit};
+use sluice_model::{JobId, JobSpec, PartitionSpec, SubmissionKey, Time, TimeLimit};
 use sluice_sched::Infeasible;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -22,8 +23,18 @@ use std::sync::Arc;
 /// The first job's priority under priority/basic; each later one gets one less (slurm.conf, PriorityType).
 const FIRST_PRIORITY: u32 = 4_294_901_759;
 
-pub(super) fn submit(cx: &mut Cx, caller: &Caller, spec: &JobSpec) -> Result<Reply, Reject> {
-    let job = new_job(cx, cx.now, caller, spec)?;
+pub(super) fn submit(
+    cx: &mut Cx,
+    caller: &Caller,
+    spec: &JobSpec,
+    key: Option<SubmissionKey>,
+) -> Result<Reply, Reject> {
+    // Sent again because its answer was lost.
+    if let Some(job) = key.and_then(|key| query::known_submission(cx, caller.uid, key)) {
+        return Ok(Reply::Submitted { job });
+    }
+    let mut job = new_job(cx, cx.now, caller, spec)?;
+    job.key = key;
     let id = job.id;
     let wants = job.spec.dependency.is_some();
     let last = Event::JobSubmitted { job: Box::new(job) };
@@ -72,6 +83,7 @@ pub(crate) fn new_job(state: &State, now: Time, caller: &Caller, spec: &JobSpec)
         spec: Arc::new(spec.clone()),
         association,
         array,
+        key: None,
         submitted: now,
         eligible: None,
         priority: if hold == Hold::No { base_priority } else { 0 },

@@ -105,6 +105,7 @@ fn split(state: &mut State, from: JobId, index: u32, id: JobId) -> Option<JobId>
     let id = if rest.is_empty() { from } else { id };
     task.id = id;
     if !rest.is_empty() {
+        task.key = None;
         state.edit(from, |j| j.array = j.array.narrowed(rest));
     }
     state.put(id, Some(task));
@@ -119,7 +120,7 @@ fn split_part(state: &mut State, from: JobId, indices: &IndexSet, id: JobId) {
     if part.is_empty() || rest.is_empty() {
         return;
     }
-    let block = Job { id, array: ArrayRole::Block { array, indices: part }, ..Job::clone(record) };
+    let block = Job { id, key: None, array: ArrayRole::Block { array, indices: part }, ..Job::clone(record) };
     state.edit(from, |j| j.array = j.array.narrowed(rest));
     state.put(id, Some(block));
 }

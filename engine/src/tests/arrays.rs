@@ -91,7 +91,11 @@ fn half_of_a_huge_array_is_cancelled_held_or_changed_with_a_handful_of_events() 
     let change = JobChange { comment: Some("odd".into()), ..JobChange::default() };
     for command in [
         Command::Cancel { caller: user(1500), target: half(0) },
-        Command::Hold { caller: user(1500), target: JobTarget::Tasks(id, IndexSet::range(1, 500_000)), user_hold: false },
+        Command::Hold {
+            caller: user(1500),
+            target: JobTarget::Tasks(id, IndexSet::range(1, 500_000)),
+            user_hold: false,
+        },
         Command::UpdateJob { caller: user(1500), target: half(3), change: Box::new(change) },
         Command::Release { caller: user(1500), target: half(1) },
     ] {

@@ -1,9 +1,10 @@
 use super::world::*;
-use crate::command::Command;
+use crate::command::{Command, JobTarget, Reply};
 use crate::query;
 use crate::reject::Reject;
+use sluice_model::index_set::IndexSet;
 use sluice_model::request::{GresRequest, GresScope, MemoryRequest, NodeCount};
-use sluice_model::{JobSpec, Reason, Time, TimeLimit};
+use sluice_model::{JobId, JobSpec, Reason, SubmissionKey, Time, TimeLimit};
 
 #[test]
 fn unknown_partitions_and_users_not_allowed_are_refused_by_name() {
@@ -91,7 +92,7 @@ fn only_operators_choose_priorities_and_lower_nice() {
     let wish = JobSpec { priority: Some(7), ..job() };
     assert!(matches!(w.refused(wish.clone()), Reject::AccessDenied { .. }));
     assert!(matches!(w.refused(JobSpec { nice: -1, ..job() }), Reject::AccessDenied { .. }));
-    w.ok(Command::Submit { caller: operator(), spec: Box::new(wish) });
+    w.ok(Command::Submit { caller: operator(), spec: Box::new(wish), key: None });
     assert_eq!(w.job(sluice_model::JobId(1)).priority, 7);
     let id = w.submit(JobSpec { priority: Some(0), ..job() });
     assert_eq!(w.reason(id), Some(Reason::JobHeldUser), "priority 0 is a hold");
@@ -120,4 +121,39 @@ fn a_test_submission_foretells_and_keeps_nothing() {
     assert_eq!((estimate.job.0, estimate.cpus, estimate.partition.as_str()), (3, 4, "main"));
     assert!(w.state == before);
     assert!(query::test_submission(&w.state, w.now, &user(1500), cores(5)).is_err());
+}
+
+#[test]
+fn a_submission_that_is_sent_again_gets_the_number_that_it_has() {
+    let mut w = World::new();
+    let keyed = |uid: u32, key: u8, spec: JobSpec| Command::Submit {
+        caller: user(uid),
+        spec: Box::new(JobSpec { uid, ..spec }),
+        key: Some(SubmissionKey([key; 16])),
+    };
+    let send = |w: &mut World, command: Command| match w.ok(command) {
+        Reply::Submitted { job } => job,
+        other => panic!("{other:?}"),
+    };
+    let first = send(&mut w, keyed(1500, 1, job()));
+    let events = w.journal.len();
+    assert_eq!(send(&mut w, keyed(1500, 1, job())), first);
+    assert_eq!(w.journal.len(), events, "nothing happened");
+    // Another key, and the same key of another user, are other submissions.
+    assert_eq!(send(&mut w, keyed(1500, 2, job())), JobId(first.0 + 1));
+    assert_eq!(send(&mut w, keyed(1501, 1, job())), JobId(first.0 + 2));
+    // An array's own number stands for it, whatever becomes of its tasks.
+    let array = send(&mut w, keyed(1500, 3, array("0-2")));
+    w.ok(Command::Cancel { caller: user(1500), target: JobTarget::Tasks(array, IndexSet::range(0, 1)) });
+    assert_eq!(send(&mut w, keyed(1500, 3, job())), array);
+    w.schedule();
+    assert_eq!(send(&mut w, keyed(1500, 3, job())), array);
+    w.assert_replays();
+    // It is known for as long as its record is.
+    w.cancel(user(1500), first).unwrap();
+    w.clean(first);
+    w.pass(301);
+    assert_eq!(send(&mut w, keyed(1500, 1, job())), first);
+    w.ok(Command::Archived { jobs: vec![first] });
+    assert_ne!(send(&mut w, keyed(1500, 1, job())), first);
 }

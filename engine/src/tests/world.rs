@@ -208,7 +208,7 @@ impl World {
     #[track_caller]
     pub fn submit(&mut self, spec: JobSpec) -> JobId {
         let caller = user(spec.uid);
-        match self.ok(Command::Submit { caller, spec: Box::new(spec) }) {
+        match self.ok(Command::Submit { caller, spec: Box::new(spec), key: None }) {
             Reply::Submitted { job } => job,
             other => panic!("{other:?}"),
         }
@@ -216,7 +216,7 @@ impl World {
 
     pub fn refused(&mut self, spec: JobSpec) -> Reject {
         let caller = user(spec.uid);
-        self.try_command(Command::Submit { caller, spec: Box::new(spec) }).expect_err("it was accepted")
+        self.try_command(Command::Submit { caller, spec: Box::new(spec), key: None }).expect_err("it was accepted")
     }
 
     /// One scheduling pass; the jobs started.

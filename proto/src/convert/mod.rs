@@ -24,4 +24,4 @@ pub use accounting::assoc_id;
 pub use accounting_request::accounting_request_to_wire;
 pub use error::ConvertError;
 pub use request::{exclusive_from_wire, exclusive_to_wire};
-pub use scalar::{job_id, job_state, node_name, node_names, os_bytes, text, time, to_bytes};
+pub use scalar::{job_id, job_state, node_name, node_names, os_bytes, submit_key, text, time, to_bytes};

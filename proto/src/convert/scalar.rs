@@ -5,7 +5,7 @@ use super::limits;
 use crate::v1;
 use prost::bytes::Bytes;
 use sluice_model::state::ExitStatus;
-use sluice_model::{BlobId, JobId, JobState, NodeName, OsBytes, Time, TimeLimit};
+use sluice_model::{BlobId, JobId, JobState, NodeName, OsBytes, SubmissionKey, Time, TimeLimit};
 
 type Result<T> = std::result::Result<T, ConvertError>;
 
@@ -67,6 +67,12 @@ pub fn node_name(value: &str, field: &str) -> Result<NodeName> {
 pub fn node_names(values: Vec<String>, field: &str) -> Result<Vec<NodeName>> {
     check_len(values.len(), field, limits::NODES, "names")?;
     values.iter().map(|v| node_name(v, field)).collect()
+}
+
+/// Sixteen bytes.
+pub fn submit_key(value: &[u8], field: &str) -> Result<SubmissionKey> {
+    let key = value.try_into().map_err(|_| ConvertError::new(field, format!("has {} bytes, not 16", value.len())));
+    key.map(SubmissionKey)
 }
 
 /// Never 0.

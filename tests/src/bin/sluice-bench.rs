@@ -104,6 +104,7 @@ fn job(name: &str, hold: bool) -> v1::SubmitRequest {
         }),
         script: "#!/bin/sh\nexit 0\n".into(),
         environment: environment.into(),
+        ..Default::default()
     }
 }
 

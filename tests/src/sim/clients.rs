@@ -11,9 +11,12 @@ use sluice_model::config::ClusterConfig;
 use sluice_model::index_set::IndexSet;
 use sluice_model::partition::PartitionState;
 use sluice_model::state::ExitStatus;
-use sluice_model::{JobId, JobState, NodeName, Reason, Time, TimeLimit};
+use sluice_model::{JobId, JobState, NodeName, Reason, SubmissionKey, Time, TimeLimit};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// A client gives up asking after so long: well within the time for which an ended job is kept.
+const RESENT_WITHIN_MS: i64 = 20_000;
 
 #[derive(Default)]
 pub struct Clients {
@@ -21,6 +24,11 @@ pub struct Clients {
     pub config: Option<Arc<ClusterConfig>>,
     /// Acknowledged submissions.
     pub submitted: Vec<JobId>,
+    /// The latest submission, and when it was sent first.
+    last_sent: Option<(Time, Command)>,
+    keys: BTreeMap<SubmissionKey, JobId>,
+    /// Submissions that became two jobs.
+    doubled: Vec<String>,
     /// Jobs of which somebody was told that they are cancelled, and that nobody requeued since.
     pub cancelled: BTreeSet<JobId>,
     /// Records in the history, the last of each.
@@ -32,7 +40,15 @@ impl Clients {
     pub fn act(&mut self, rng: &mut Rng, now: Time, seen: &State, submissions_left: bool) -> Option<Command> {
         if submissions_left && rng.percent(60) {
             let spec = submission(rng, now, &self.submitted);
-            return Some(Command::Submit { caller: user(spec.uid), spec: Box::new(spec) });
+            // The last one again, as if its answer had been lost, or a new one.
+            let lately = |sent: &(Time, Command)| now.0 - sent.0.0 < RESENT_WITHIN_MS;
+            if let Some((_, command)) = self.last_sent.clone().filter(lately).filter(|_| rng.percent(15)) {
+                return Some(command);
+            }
+            let key = Some(SubmissionKey(std::array::from_fn(|_| rng.below(256) as u8)));
+            let command = Command::Submit { caller: user(spec.uid), spec: Box::new(spec), key };
+            self.last_sent = Some((now, command.clone()));
+            return Some(command);
         }
         let jobs: Vec<JobId> = seen.jobs.keys().copied().collect();
         let job = *rng.pick(&jobs)?;
@@ -40,7 +56,12 @@ impl Clients {
         let owner = user(record.spec.uid);
         let somebody = if rng.percent(10) { user(1999) } else { owner.clone() };
         let target = match record.array_id().filter(|_| rng.percent(50)) {
-            Some(array) if rng.percent(50) => JobTarget::Tasks(array, IndexSet::single(rng.below(8) as u32)),
+            // One task, or several of them together.
+            Some(array) if rng.percent(25) => JobTarget::Tasks(array, IndexSet::single(rng.below(8) as u32)),
+            Some(array) if rng.percent(50) => {
+                let (from, step) = (rng.below(6) as u32, rng.between(1, 3) as u32);
+                JobTarget::Tasks(array, IndexSet::range_step(from, from + rng.below(6) as u32, step))
+            }
             Some(array) => JobTarget::Job(array),
             None => JobTarget::Job(job),
         };
@@ -76,7 +97,13 @@ impl Clients {
     /// An outcome that the controller let out.
     pub fn told(&mut self, command: &Command, outcome: &Result<Reply, Reject>) {
         match (command, outcome) {
-            (Command::Submit { .. }, Ok(Reply::Submitted { job })) => self.submitted.push(*job),
+            (Command::Submit { key: Some(key), .. }, Ok(Reply::Submitted { job })) => {
+                match self.keys.insert(*key, *job) {
+                    None => self.submitted.push(*job),
+                    Some(first) if first == *job => {}
+                    Some(first) => self.doubled.push(format!("job {first} was submitted again and became {job}")),
+                }
+            }
             (Command::Cancel { .. }, Ok(Reply::Affected { jobs })) => self.cancelled.extend(jobs),
             (Command::Requeue { .. }, Ok(Reply::Affected { jobs })) => {
                 for job in jobs {
@@ -157,7 +184,7 @@ impl Clients {
 
     /// Everything that was acknowledged has come to its end.
     pub fn unfinished(&self, state: &State) -> Vec<String> {
-        let mut problems = Vec::new();
+        let mut problems = self.doubled.clone();
         for id in &self.submitted {
             match (state.jobs.get(id), self.history.get(id)) {
                 (Some(job), _) if !matches!(job.phase, Phase::Ended { .. }) => {

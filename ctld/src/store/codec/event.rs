@@ -59,11 +59,9 @@ fn event_to_disk(event: &Event) -> v1::DiskEvent {
         Event::ArrayTaskSplit { array, index, job } => {
             Kind::ArrayTaskSplit(d::ArrayTaskSplit { array: array.0, index: *index, job: job.0 })
         }
-        Event::ArrayPartSplit { record, indices, job } => Kind::ArrayPartSplit(d::ArrayPartSplit {
-            record: record.0,
-            indices: Some(indices.into()),
-            job: job.0,
-        }),
+        Event::ArrayPartSplit { record, indices, job } => {
+            Kind::ArrayPartSplit(d::ArrayPartSplit { record: record.0, indices: Some(indices.into()), job: job.0 })
+        }
         Event::JobStarted { job, array, attempt, partition, allocation, time_limit, backfilled, at } => {
             Kind::JobStarted(d::JobStarted {
                 job: job.0,

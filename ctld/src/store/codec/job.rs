@@ -7,7 +7,7 @@ use super::{
 use sluice_engine::job::{AfterEnd, ArrayRole, Hold, Job, Outcome, PastRun, Phase, Run};
 use sluice_model::step::StepRecord;
 use sluice_model::{JobId, JobSpec, OsBytes, Reason, StepId, Time};
-use sluice_proto::convert::{assoc_id, job_id, job_state, to_bytes};
+use sluice_proto::convert::{assoc_id, job_id, job_state, submit_key, to_bytes};
 use sluice_proto::v1;
 use std::sync::Arc;
 use v1::disk_job::{Array as DiskArray, Phase as DiskPhase};
@@ -19,6 +19,7 @@ pub fn job_to_disk(job: &Job, spec: u32) -> v1::DiskJob {
         spec: _,
         association,
         array,
+        key,
         submitted,
         eligible,
         priority,
@@ -43,6 +44,7 @@ pub fn job_to_disk(job: &Job, spec: u32) -> v1::DiskJob {
         id: id.0,
         spec,
         array: array_to_disk(array),
+        submit_key: key.map(|k| prost::bytes::Bytes::copy_from_slice(&k.0)),
         submitted: submitted.0,
         eligible: time_to_disk(*eligible),
         priority: *priority,
@@ -73,6 +75,7 @@ pub fn job_from_disk(job: v1::DiskJob, spec: Arc<JobSpec>) -> Result<Job> {
         spec,
         association: job.association.map(assoc_id).transpose()?,
         array: array_from_disk(job.array)?,
+        key: job.submit_key.map(|k| submit_key(&k, "submit_key")).transpose()?,
         submitted: Time(job.submitted),
         eligible: job.eligible.map(Time),
         priority: job.priority,
