@@ -64,6 +64,32 @@ pub fn usage_text(program: &str, operands: &str, specs: &[OptionSpec]) -> String
     text
 }
 
+/// `; did you mean 'local'?` when a word is nearly one of these, else nothing.
+pub fn meant<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let near = known.map(|k| (distance(word, k), k)).filter(|(d, k)| *d <= 2 && *d < k.len()).min();
+    near.map(|(_, k)| format!("; did you mean '{k}'?")).unwrap_or_default()
+}
+
+/// Letters to insert, remove, replace or swap with their neighbour to get from one word to the other (the optimal string
+/// alignment distance).
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(40).collect(), b.chars().collect());
+    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let replaced = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut least = replaced.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                least = least.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(least);
+        }
+        rows.push(row);
+    }
+    rows[a.len()][b.len()]
+}
+
 /// Answers a mistake in the words: the C library's line, then where to read on. Slurm's exit code for it is 255.
 pub fn bad_usage(program: &str, error: &crate::getopt::GetoptError) -> ExitCode {
     match error {
@@ -93,4 +119,18 @@ pub fn answer(
         }
         _ => print_version(program),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_is_nearly_a_known_one_is_understood() {
+        let meant = |word| meant(word, ["sbatch", "squeue", "local", "up"].into_iter());
+        assert_eq!(meant("locl"), "; did you mean 'local'?");
+        assert_eq!(meant("sbtach"), "; did you mean 'sbatch'?");
+        assert_eq!(meant("u"), "; did you mean 'up'?");
+        assert_eq!((meant("frobnicate"), meant(""), meant("xy")), (String::new(), String::new(), String::new()));
+    }
 }

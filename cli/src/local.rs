@@ -79,6 +79,12 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
     }
 }
 
+/// How this program was called: what is suggested must be found by the caller's shell, too.
+fn called_as() -> String {
+    let word = std::env::args_os().next().map(|w| w.to_string_lossy().into_owned());
+    word.filter(|w| w.contains('/')).unwrap_or_else(|| "sluice".to_owned())
+}
+
 /// Data for stdout.
 fn say(text: &str) -> Result<()> {
     use std::io::Write;

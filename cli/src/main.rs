@@ -65,7 +65,9 @@ fn sluice(mut words: Vec<OsString>) -> ExitCode {
             out::print_or_complain("sluice", text.as_bytes(), ExitCode::SUCCESS)
         }
         other => commands::later(other).unwrap_or_else(|| {
-            errln!("sluice: error: there is no command '{other}'");
+            let others = ["local", "why", "config", "sim", "completion", "help"];
+            let meant = help::meant(other, commands::COMMANDS.iter().map(|c| c.name).chain(others));
+            errln!("sluice: error: there is no command '{other}'{meant}");
             errln!("Try \"sluice --help\" for more information");
             ExitCode::from(255)
         }),

@@ -62,7 +62,7 @@ static UP: &[OptionSpec] = &[
     DIR,
     OptionSpec::value("nodes", "N", "node daemons, 1-4096 [3]"),
     OptionSpec::value("cpus", "C", "CPUs of each node; may exceed the machine's [4]"),
-    OptionSpec::value("memory", "MB", "memory of each node, MiB; may exceed the machine's [4096]"),
+    OptionSpec::value("memory", "size", "memory of each node, MiB or with K, M, G, T; may exceed the machine's [4096]"),
     OptionSpec::value("gpus", "K", "GPUs of each node, declared only [0]"),
     OptionSpec::value("cluster", "NAME", "the cluster's name, fixed at the first start [local]"),
     OptionSpec::value("config", "FILE", "use this as sluice.toml; nodes are made as above unless it declares some"),
@@ -129,7 +129,8 @@ pub(super) fn parse(words: &[OsString]) -> Result<Command> {
         return Ok(Command::Help(overview()));
     }
     let Some(row) = TABLE.iter().find(|row| row.name == name) else {
-        return Err(LocalError::Said(format!("there is no command '{name}'\n{}", overview())));
+        let meant = help::meant(&name, TABLE.iter().map(|row| row.name));
+        return Err(LocalError::Said(format!("there is no command '{name}'{meant}\n{}", overview())));
     };
     let parsed = getopt::parse(row.options, words, Operands::Mixed).map_err(|e| LocalError::Said(e.to_string()))?;
     if parsed.has("help") {
@@ -169,6 +170,15 @@ fn number(parsed: &Parsed, key: &str, allowed: std::ops::RangeInclusive<u64>) ->
     }
 }
 
+fn memory(parsed: &Parsed) -> Result<Option<u64>> {
+    let Some(given) = parsed.last("memory") else { return Ok(None) };
+    let text = given.text();
+    match sluice_model::memory::parse_memory_mb(&text).ok().filter(|mb| (1..=1 << 40).contains(mb)) {
+        Some(mb) => Ok(Some(mb)),
+        None => Err(LocalError::Said(format!("invalid --memory '{text}': 1 to 1048576T, as 4000 (MiB) or 4G"))),
+    }
+}
+
 fn small(parsed: &Parsed, key: &str, allowed: std::ops::RangeInclusive<u32>) -> Result<Option<u32>> {
     let n = number(parsed, key, u64::from(*allowed.start())..=u64::from(*allowed.end()))?;
     // Within a range of u32.
@@ -181,7 +191,7 @@ fn up(parsed: &Parsed) -> Result<Command> {
         shape: ShapeFlags {
             nodes: small(parsed, "nodes", 1..=4096)?,
             cpus: small(parsed, "cpus", 1..=65_536)?,
-            memory: number(parsed, "memory", 1..=1 << 40)?,
+            memory: memory(parsed)?,
             gpus: small(parsed, "gpus", 0..=1024)?,
             cluster: parsed.last("cluster").map(|given| given.text()),
         },
@@ -214,12 +224,17 @@ mod tests {
         for (line, expected) in [
             ("up --nodes 0", "invalid --nodes '0': a number from 1 to 4096"),
             ("up --cpus -4", "invalid --cpus '-4': a number from 1 to 65536"),
-            ("up --memory 4G", "invalid --memory '4G': a number from 1 to 1099511627776"),
+            ("up --memory much", "invalid --memory 'much': 1 to 1048576T, as 4000 (MiB) or 4G"),
+            ("up --memory 0", "invalid --memory '0': 1 to 1048576T, as 4000 (MiB) or 4G"),
             ("up --nodez 1", "unrecognized option '--nodez'"),
             ("down here", "unexpected word 'here'; the folder is given with --dir"),
         ] {
             assert_eq!(parse_line(line).unwrap_err().to_string(), expected);
         }
+        assert!(matches!(parse_line("up --memory 4G"), Ok(Command::Up(up)) if up.shape.memory == Some(4096)));
+        assert!(
+            parse_line("upp").unwrap_err().to_string().starts_with("there is no command 'upp'; did you mean 'up'?\n")
+        );
         assert!(parse_line("sideways").unwrap_err().to_string().starts_with("there is no command 'sideways'"));
     }
 

@@ -13,12 +13,17 @@ pub(super) struct Layout {
 impl Layout {
     /// The folder of a cluster that was started before.
     pub(super) fn existing(dir: &Path) -> Result<Layout> {
-        let layout = Layout { dir: dir.canonicalize().map_err(at(dir))? };
+        let none = |dir: &Path| {
+            let (dir, sluice) = (dir.display(), super::called_as());
+            LocalError::Said(format!("there is no cluster in {dir}; start one with: {sluice} local up --dir {dir}"))
+        };
+        let resolved = match dir.canonicalize() {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Err(none(dir)),
+            other => other.map_err(at(dir))?,
+        };
+        let layout = Layout { dir: resolved };
         if !layout.settings().exists() {
-            let dir = layout.dir.display();
-            return Err(LocalError::Said(format!(
-                "there is no cluster in {dir}; start one with: sluice local up --dir {dir}"
-            )));
+            return Err(none(&layout.dir));
         }
         Ok(layout)
     }
@@ -113,5 +118,7 @@ mod tests {
         let first = Layout::create(dir.path()).unwrap();
         assert_eq!(Layout::create(dir.path()).unwrap(), first);
         assert!(Layout::existing(dir.path()).is_err(), "nothing was started there yet");
+        let error = Layout::existing(&dir.path().join("nowhere")).unwrap_err().to_string();
+        assert!(error.contains("there is no cluster in"), "{error}");
     }
 }

@@ -299,8 +299,9 @@ fn report(up: &Cluster) -> Result<()> {
     if let Some(closed) = closed_parent(up.layout.dir()) {
         say(&format!("  note: other users can't enter {}, so they can't use this cluster", closed.display()))?;
     }
-    say(&format!("Use it:   eval \"$(sluice local env --dir {dir})\""))?;
-    say(&format!("Stop it:  sluice local down --dir {dir}"))
+    let sluice = super::called_as();
+    say(&format!("Use it:   eval \"$({sluice} local env --dir {dir})\""))?;
+    say(&format!("Stop it:  {sluice} local down --dir {dir}"))
 }
 
 /// As root: the first folder on the way that other users can't pass.
