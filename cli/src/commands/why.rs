@@ -75,7 +75,7 @@ async fn ask(question: Question, as_json: bool) -> ExitCode {
     let answer = match &question {
         Question::Job { job, index } => {
             let request = v1::WhyRequest { job: *job, array_index: *index };
-            let reply = client.call(Retry::Harmless, async |mut c: Controller| c.why(request.clone()).await).await;
+            let reply = client.call(Retry::Read, async |mut c: Controller| c.why(request).await).await;
             reply.map(|why| {
                 let clock = Clock::from_environment(why.now);
                 if as_json { pretty(&job_json(&why, &clock)) } else { job_text(&why, &label(*job, *index), &clock) }
