@@ -270,7 +270,7 @@ impl<'a> World<'a> {
         self.changed = false;
         self.done.longest_queue = self.done.longest_queue.max(self.waiting);
         let begin = Instant::now();
-        let plan = self.engine.plan(self.policy, &self.jobs, &self.done.starts, self.origin);
+        let plan = self.engine.plan(self.policy, &self.jobs);
         let spent = begin.elapsed();
         let cost = &mut self.done.cost;
         cost.passes += 1;
@@ -361,10 +361,10 @@ impl<'a> World<'a> {
         self.changed = true;
     }
 
-    fn stuck(&self) -> ReplayError {
-        let pending = self.engine.state().jobs.values().find(|j| matches!(j.phase, Phase::Pending));
+    fn stuck(&mut self) -> ReplayError {
+        let pending = self.engine.state().jobs.values().find(|j| matches!(j.phase, Phase::Pending)).cloned();
         let example = pending.map_or_else(String::new, |job| {
-            let reason = self.engine.reason(self.policy, &self.jobs, &self.done.starts, self.origin, job);
+            let reason = self.engine.reason(self.policy, &self.jobs, &job);
             let line = self.jobs.position(job.id).map_or(0, |p| self.trace.jobs[p as usize].line);
             format!("the job of line {line}: {reason}")
         });

@@ -1,13 +1,13 @@
 //! The engine as the replay holds it: commands are decided, folded and answered at once, as if each were durable.
 
-use super::jobs::Jobs;
+use super::jobs::{Foresight, Jobs};
 use crate::policy::Policy;
 use sluice_engine::command::Reply;
 use sluice_engine::{Command, Effect, Job, Reject, State, decide, fold, query};
 use sluice_model::config::ClusterConfig;
 use sluice_model::node::NodeReport;
 use sluice_model::{JobId, NodeName, Reason, Time};
-use sluice_sched::{Input, Plan};
+use sluice_sched::Plan;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -22,6 +22,8 @@ pub(super) fn said(reject: &Reject) -> String {
 pub(super) struct Engine {
     state: State,
     pub now: Time,
+    /// The scheduler, with what it knows.
+    feed: query::Feed,
     /// For nodes, besides launches.
     effects: Vec<Effect>,
     pub commands: u64,
@@ -31,8 +33,14 @@ pub(super) struct Engine {
 impl Engine {
     /// Configured, with all its nodes registered.
     pub fn new(config: Arc<ClusterConfig>, now: Time) -> Result<Engine, String> {
-        let mut engine =
-            Engine { state: State::default(), now, effects: Vec::new(), commands: 0, spent: Duration::ZERO };
+        let mut engine = Engine {
+            state: State::default(),
+            now,
+            feed: query::Feed::new(),
+            effects: Vec::new(),
+            commands: 0,
+            spent: Duration::ZERO,
+        };
         let said = |reject: Reject| said(&reject);
         engine.command(&Command::Configure { config: Arc::clone(&config) }).map_err(said)?;
         for node in &config.nodes {
@@ -98,23 +106,16 @@ impl Engine {
         Some((run.attempt, run.allocation.names().cloned().collect()))
     }
 
-    fn input(&self, policy: &Policy, jobs: &Jobs, starts: &[Option<i64>], origin: i64) -> Input {
-        let mut input = query::scheduler_input(&self.state, self.now);
-        policy.adjust(&mut input.policy);
-        jobs.foresee(&mut input, starts, origin);
-        input
-    }
-
-    pub fn plan(&mut self, policy: &Policy, jobs: &Jobs, starts: &[Option<i64>], origin: i64) -> Plan {
-        sluice_sched::plan(&self.input(policy, jobs, starts, origin))
+    pub fn plan(&mut self, policy: &Policy, jobs: &Jobs) -> Plan {
+        self.feed.plan(&self.state, self.now, &Foresight { policy, jobs })
     }
 
     /// Why this job waits, as squeue would say.
-    pub fn reason(&self, policy: &Policy, jobs: &Jobs, starts: &[Option<i64>], origin: i64, job: &Job) -> Reason {
+    pub fn reason(&mut self, policy: &Policy, jobs: &Jobs, job: &Job) -> Reason {
         if let Some(reason) = query::wait_reason(job, &self.state, self.now) {
             return reason;
         }
-        let plan = sluice_sched::plan(&self.input(policy, jobs, starts, origin));
+        let plan = self.plan(policy, jobs);
         plan.reasons.iter().find(|(id, _)| *id == job.id).map_or(Reason::Priority, |(_, reason)| *reason)
     }
 }

@@ -1,12 +1,14 @@
 //! From the trace's jobs to submissions: what each asks for, who submits it, and how long it is expected to run.
 
+use crate::policy::Policy;
 use crate::trace::{Trace, TraceJob};
-use sluice_engine::State;
+use sluice_engine::query::Outlook;
+use sluice_engine::{Job, State};
 use sluice_model::config::ClusterConfig;
 use sluice_model::job::JobKind;
 use sluice_model::request::{GresRequest, GresScope, MemoryRequest, NodeCount, ResourceRequest};
 use sluice_model::{BlobId, JobId, JobSpec, Time, TimeLimit};
-use sluice_sched::Input;
+use sluice_sched::{PendingJob, RunningJob};
 use std::collections::BTreeMap;
 
 /// How long the scheduler is told that jobs run.
@@ -168,19 +170,25 @@ impl Jobs {
         request.gres = vec![GresRequest { name: "gpu".to_owned(), kind, count: u64::from(count), scope }];
         request
     }
+}
 
-    /// Tells the scheduler, to the second, how long jobs are expected to run: limits are whole minutes. `starts` are the
-    /// running jobs' (seconds from `origin`).
-    pub fn foresee(&self, input: &mut Input, starts: &[Option<i64>], origin: i64) {
-        for job in &mut input.pending {
-            let Some(at) = self.position(job.job) else { continue };
-            job.expected_ms = Some(self.expected[at as usize]);
-        }
-        for job in &mut input.running {
-            let Some(at) = self.position(job.job) else { continue };
-            let Some(start) = starts[at as usize] else { continue };
-            job.expected_end = Some(Time((origin + start) * 1000 + self.expected[at as usize]));
-        }
+/// Durations as the trace has them, to the second: limits are whole minutes.
+pub(super) struct Foresight<'a> {
+    pub jobs: &'a Jobs,
+    pub policy: &'a Policy,
+}
+
+impl Outlook for Foresight<'_> {
+    fn policy(&self, policy: &mut sluice_sched::Policy) {
+        self.policy.adjust(policy);
+    }
+    fn pending(&self, job: &Job, shown: &mut PendingJob) {
+        shown.expected_ms = self.jobs.position(job.id).map(|at| self.jobs.expected[at as usize]);
+    }
+    fn running(&self, job: &Job, shown: &mut RunningJob) {
+        let expected = self.jobs.position(job.id).map(|at| self.jobs.expected[at as usize]);
+        let started = job.run().map(|run| run.started);
+        shown.expected_end = started.zip(expected).map(|(start, ms)| Time(start.0.saturating_add(ms)));
     }
 }
 
