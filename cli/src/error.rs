@@ -113,4 +113,6 @@ pub mod refusal {
     pub const ACCESS_DENIED: u32 = 19;
     pub const JOB_FINISHED: u32 = 20;
     pub const TOO_MANY_JOBS: u32 = 27;
+    /// The detail is the whole answer.
+    pub const ACCOUNTING: u32 = 40;
 }

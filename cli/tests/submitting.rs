@@ -398,8 +398,8 @@ fn a_reader_that_goes_away_is_no_failure() {
 #[test]
 fn commands_of_later_releases_say_so_by_name() {
     let bench = Bench::new();
-    let ran = bench.run("sacctmgr", &["show", "assoc"]);
-    assert!(ran.stderr.starts_with("sacctmgr: error: sacctmgr is not available"), "{}", ran.stderr);
+    let ran = bench.run("sluice", &["sreport", "cluster"]);
+    assert!(ran.stderr.starts_with("sreport: error: sreport is not available"), "{}", ran.stderr);
     assert_eq!(ran.code, Some(1));
 }
 

@@ -5,6 +5,7 @@
 
 pub mod config;
 pub mod sacct;
+pub mod sacctmgr;
 pub mod salloc;
 pub mod sbatch;
 pub mod scancel;
@@ -63,13 +64,18 @@ pub static COMMANDS: &[Command] = &[
         main: sacct::main,
         options: sacct::options,
     },
+    Command {
+        name: "sacctmgr",
+        about: "show and change accounts, users, associations and QOS",
+        main: sacctmgr::main,
+        options: sacctmgr::options,
+    },
 ];
 
 /// Slurm's commands that come with later releases: name, what is lacking.
 pub static LATER: &[(&str, &str)] = &[
     ("sattach", "attaching to a running step comes with a later release"),
     ("sbcast", "copying files to a job's nodes comes with a later release"),
-    ("sacctmgr", "accounts, associations and QOS come with a later release"),
     ("sshare", "fair-share comes with a later release"),
     ("sprio", "the parts of a job's priority come with a later release"),
     ("sreport", "reports come with a later release"),

@@ -6,7 +6,7 @@
 mod admin;
 mod control;
 mod hosts;
-mod prompt;
+pub mod prompt;
 mod record;
 mod session;
 mod show;

@@ -374,3 +374,102 @@ impl TryFrom<v1::AccountingReport> for AccountingReport {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use prost::Message as _;
+    use sluice_model::accounting::parse_change;
+
+    fn set(names: &[&str]) -> std::collections::BTreeSet<String> {
+        names.iter().map(|n| (*n).to_owned()).collect()
+    }
+
+    fn samples() -> Vec<AccountingRequest> {
+        use AccountingRequest as R;
+        let names = vec!["a".to_owned(), "b".to_owned()];
+        let mut limits = LimitsChange::default();
+        for limit in CountLimit::ALL {
+            limits.counts.insert(limit, Some(limit.code()));
+        }
+        limits.counts.insert(CountLimit::GrpWall, None);
+        limits.tres.insert(TresLimit::Grp, parse_change("cpu=0,mem=-1,gres/gpu:a100=3").unwrap());
+        let assoc = AssocChange {
+            shares: Some(Some(Shares::Parent)),
+            priority: Some(None),
+            limits: limits.clone(),
+            qos: vec![ListEdit::Set(set(&[])), ListEdit::Add(set(&["x"])), ListEdit::Remove(set(&["y"]))],
+            default_qos: Some(None),
+            comment: Some("c".to_owned()),
+        };
+        let cleared = AssocChange { shares: Some(None), priority: Some(Some(5)), ..AssocChange::default() };
+        let user = UserChange {
+            admin_level: Some(AdminLevel::Administrator),
+            default_account: Some("a".to_owned()),
+            default_wckey: Some("w".to_owned()),
+            wckeys: vec![ListEdit::Add(set(&["w"]))],
+        };
+        let account = AccountChange {
+            description: Some("d".to_owned()),
+            organization: Some(String::new()),
+            parent: Some("p".to_owned()),
+        };
+        let qos = QosChange {
+            description: Some("d".to_owned()),
+            priority: Some(1),
+            flags: vec![ListEdit::Set(set(&["NoDecay"]))],
+            grace_secs: Some(2),
+            preempt: vec![ListEdit::Set(set(&["low"]))],
+            preempt_mode: Some(PreemptMode::Cancel),
+            preempt_exempt_secs: Some(None),
+            usage_factor: Some(Factor(3)),
+            usage_threshold: Some(Some(Factor(4))),
+            limit_factor: Some(None),
+            limits,
+        };
+        let filter =
+            AssocFilter { users: names.clone(), accounts: vec!["c".to_owned()], partitions: vec!["d".to_owned()] };
+        vec![
+            R::AddAccounts { names: names.clone(), account: account.clone(), assoc: assoc.clone() },
+            R::AddUsers {
+                names: names.clone(),
+                accounts: vec!["c".to_owned()],
+                partitions: vec!["d".to_owned()],
+                user: user.clone(),
+                assoc: cleared,
+            },
+            R::AddQos { names: names.clone(), qos: qos.clone() },
+            R::AddCoordinators { accounts: names.clone(), users: vec!["u".to_owned()] },
+            R::ModifyAccounts { names: names.clone(), account, assoc: assoc.clone() },
+            R::ModifyUsers { filter: filter.clone(), user, assoc: AssocChange::default() },
+            R::ModifyQos { names: names.clone(), qos },
+            R::ModifyCluster { assoc },
+            R::RemoveAccounts { names: names.clone() },
+            R::RemoveUsers { filter },
+            R::RemoveQos { names: names.clone() },
+            R::RemoveCoordinators { accounts: names, users: Vec::new() },
+        ]
+    }
+
+    #[test]
+    fn every_request_comes_back_as_it_went() {
+        for request in samples() {
+            let bytes = accounting_request_to_wire(&request, true).encode_to_vec();
+            let message = v1::AccountingRequest::decode(bytes.as_slice()).unwrap();
+            assert!(message.dry_run);
+            assert_eq!(AccountingRequest::try_from(message), Ok(request));
+        }
+    }
+
+    #[test]
+    fn unknown_numbers_names_and_kinds_are_refused() {
+        use v1::accounting_request::Kind;
+        let bad = |kind| AccountingRequest::try_from(v1::AccountingRequest { dry_run: false, kind }).unwrap_err();
+        assert!(bad(None).to_string().contains("newer release"));
+        let limits = v1::LimitsChange { counts: vec![v1::CountChange { limit: 99, value: None }], tres: Vec::new() };
+        let change = v1::AssocChange { limits: Some(limits), ..v1::AssocChange::default() };
+        assert!(bad(Some(Kind::ModifyCluster(change))).to_string().contains("99"));
+        let empty = v1::NameList { names: vec![String::new()] };
+        bad(Some(Kind::RemoveQos(empty)));
+    }
+}

@@ -43,7 +43,7 @@ pub async fn run(session: &mut Session) -> ExitCode {
 }
 
 /// The words of a line.
-fn split(line: &str) -> Result<Vec<String>, String> {
+pub fn split(line: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut quote: Option<char> = None;
