@@ -28,7 +28,7 @@ pub fn select(settings: &Settings, now: i64, jobs: Vec<v1::JobRecord>) -> Vec<v1
 /// Shows `each` the records of which there are lines: with `--array` one for each task that is asked for, also where a
 /// record stands for many.
 pub fn for_each_line(settings: &Settings, job: &v1::JobRecord, mut each: impl FnMut(&v1::JobRecord)) {
-    if !settings.split_arrays || job.array_pending.is_none() {
+    if !settings.split_arrays {
         return each(job);
     }
     facts::for_each_task(job, |task| {
