@@ -46,9 +46,21 @@ pub fn help_text(usage: &str, specs: &[OptionSpec]) -> String {
     text
 }
 
-/// `Usage: sbatch [-A account] [--array=indexes] … args`
+/// `Usage: sbatch [-A account] [--array=indexes] … args`, in lines that fit a terminal.
 pub fn usage_text(program: &str, operands: &str, specs: &[OptionSpec]) -> String {
-    let mut text = format!("Usage: {program}");
+    const WIDTH: usize = 80;
+    let mut text = String::new();
+    let mut line = format!("Usage: {program}");
+    let indent = line.len();
+    let mut add = |word: &str| {
+        if line.len() + 1 + word.len() > WIDTH && line.len() > indent {
+            text.push_str(&line);
+            text.push('\n');
+            line = " ".repeat(indent);
+        }
+        line.push(' ');
+        line.push_str(word);
+    };
     for spec in specs.iter().filter(|s| !s.help.is_empty() && !matches!(s.state, State::Refused(_))) {
         let word = match (spec.short, spec.arg) {
             (Some(c), Arg::None) => format!("-{c}"),
@@ -58,10 +70,12 @@ pub fn usage_text(program: &str, operands: &str, specs: &[OptionSpec]) -> String
             (Some(c), Arg::Optional(value)) => format!("-{c}[{value}]"),
             (None, Arg::Optional(value)) => format!("--{}[={value}]", spec.long),
         };
-        text.push_str(&format!(" [{word}]"));
+        add(&format!("[{word}]"));
     }
-    text.push_str(&format!(" {operands}\n"));
-    text
+    if !operands.is_empty() {
+        add(operands);
+    }
+    text + &line + "\n"
 }
 
 /// `; did you mean 'local'?` when a word is nearly one of these, else nothing.
@@ -124,6 +138,15 @@ pub fn answer(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn usage_is_wrapped_and_names_everything() {
+        let text = usage_text("squeue", "[jobs]", crate::commands::squeue::options());
+        assert!(text.lines().all(|line| line.len() <= 80), "{text}");
+        assert!(text.starts_with("Usage: squeue [-A accounts] [-a] "), "{text}");
+        assert!(text.lines().skip(1).all(|line| line.starts_with("              [")), "{text}");
+        assert!(text.ends_with(" [-V]\n              [jobs]\n"), "{text}");
+    }
 
     #[test]
     fn a_word_that_is_nearly_a_known_one_is_understood() {
