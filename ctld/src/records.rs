@@ -87,6 +87,7 @@ pub fn job(job: &Job, state: &State, remarks: &Remarks, now: Time, detail: Detai
         priority: job.priority,
         account: spec.account.clone().unwrap_or_default(),
         qos: spec.qos.clone().unwrap_or_else(|| "normal".to_owned()),
+        association: job.association.map_or(0, |a| a.0),
         elapsed_ms: elapsed_ms(job, now),
         attempt: job.attempt,
         ..v1::JobRecord::default()

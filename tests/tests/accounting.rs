@@ -46,7 +46,9 @@ fn what_sacctmgr_sets_decides_about_submissions_and_outlives_the_controller() {
     cluster.ok(&["scontrol", "release", &job.to_string()]);
     assert_eq!(cluster.wait_end(job), "COMPLETED");
     let id = job.to_string();
-    assert_eq!(cluster.ok(&["sacct", "-XnP", "-j", &id, "--format=account,qos"]), "chem|gold");
+    let assoc = cluster.ok(&["sacctmgr", "-nP", "show", "assoc", &format!("user={me}"), "account=chem", "format=id"]);
+    let kept = cluster.ok(&["sacct", "-XnP", "-j", &id, "--format=account,qos,associd"]);
+    assert_eq!(kept, format!("chem|gold|{assoc}"));
     cluster.ok(&["sacctmgr", "-i", "delete", "account", "science"]);
     assert_eq!(cluster.ok(&["sacctmgr", "-nP", "show", "account"]).lines().count(), 1);
 }

@@ -93,7 +93,7 @@ fn identity(job: &v1::JobRecord, around: &Surroundings<'_>, out: &mut Map<String
             "array_task_id": number_or_unset(job.array_index),
             "array_max_tasks": number(job.array_throttle.unwrap_or(0)),
             "array_task_string": task_string,
-            "association_id": 0,
+            "association_id": job.association,
             "batch_features": "",
             "batch_flag": spec.batch,
             "batch_host": job.batch_host,

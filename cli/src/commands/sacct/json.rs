@@ -60,7 +60,7 @@ fn identity(job: &v1::JobRecord, context: &Context<'_>) -> Value {
             "task_id": number_or_unset(job.array_index),
             "task": waiting_tasks.unwrap_or_default(),
         },
-        "association": {"account": "", "cluster": context.cluster, "partition": "", "user": "", "id": 0},
+        "association": {"account": "", "cluster": context.cluster, "partition": "", "user": "", "id": job.association},
         "block": "",
         "cluster": context.cluster,
         "container": "",

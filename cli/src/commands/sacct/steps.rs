@@ -59,6 +59,7 @@ impl Context<'_> {
             | Field::Eligible
             | Field::Submit
             | Field::ReqCpuFreq
+            | Field::AssocId
             | Field::Fixed(_) => self.job(field, job),
             // Of the job alone.
             _ => String::new(),

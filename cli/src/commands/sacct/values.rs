@@ -160,6 +160,7 @@ impl Context<'_> {
             Field::WcKey => spec.and_then(|s| s.wckey.clone()).unwrap_or_default(),
             Field::WcKeyId => "0".to_owned(),
             Field::WorkDir => bytes(spec.map(|s| s.work_dir.as_ref())),
+            Field::AssocId => job.association.to_string(),
             Field::Fixed(text) => text.to_owned(),
             // What only steps have.
             Field::AveCpuFreq | Field::Layout | Field::Tasks => String::new(),

@@ -84,7 +84,7 @@ impl Context<'_> {
             Field::AdminComment => or_null(job.admin_comment.as_deref().unwrap_or_default()).to_owned(),
             Field::AllocNodes => spec.map(|s| s.submit_host.clone()).unwrap_or_default(),
             Field::AllocSid => spec.map_or(0, |s| s.submit_sid).to_string(),
-            Field::AssocId => "0".to_owned(),
+            Field::AssocId => job.association.to_string(),
             Field::BatchFlag => flag(spec.is_some_and(|s| s.batch)),
             Field::BatchHost if job.batch_host.is_empty() => "n/a".to_owned(),
             Field::BatchHost => job.batch_host.clone(),
