@@ -4,9 +4,10 @@
 //! retries that let a command survive a controller that is being restarted. Promises that a request which may already
 //! have been carried out is sent again only when that is harmless.
 
+pub mod answer;
+
 use crate::client_config::{self, ClientConfig};
 use crate::error::CallError;
-use crate::view::clock::Clock;
 use sluice_identity::client::{Authorized, Endpoint, Tokens};
 use sluice_proto::v1;
 use sluice_proto::v1::controller_client::ControllerClient;
@@ -20,11 +21,6 @@ use tonic::Status;
 pub const PATIENCE: Duration = Duration::from_secs(10);
 /// How long it does so in silence.
 const NOTICE_AFTER: Duration = Duration::from_secs(2);
-/// How long one answer may take: of a change, and of a mere reading.
-const ANSWER_DEADLINE: Duration = Duration::from_secs(120);
-const READ_DEADLINE: Duration = Duration::from_secs(30);
-/// How long an answer is awaited in silence.
-const ANSWER_NOTICE_AFTER: Duration = Duration::from_secs(5);
 
 /// The controller's service as commands call it.
 pub type Controller = ControllerClient<Authorized>;
@@ -99,7 +95,7 @@ impl Client {
             let error = match notice.during(self.service()).await {
                 Err(error @ CallError::Unreachable { .. }) => error,
                 Err(error) => return Err(error),
-                Ok(service) => match answer_within(retry, request(service)).await {
+                Ok(service) => match answer::within(retry, request(service)).await {
                     Ok(Ok(response)) => return Ok(response.into_inner()),
                     Ok(Err(status)) => {
                         let error = CallError::from_status(&status);
@@ -186,34 +182,7 @@ impl Notice {
     }
 }
 
-/// The answer of a controller that has taken the request. One that is stopped, or too busy to work, still accepts
-/// connections: after a while the command says what it waits for and until when, and at last what it does not know.
-async fn answer_within<T>(retry: Retry, answer: impl Future<Output = T>) -> Result<T, String> {
-    let limit = seconds_of("SLUICE_ANSWER_TIMEOUT").unwrap_or(match retry {
-        Retry::Read => READ_DEADLINE,
-        Retry::Harmless | Retry::Keyed | Retry::Unsent => ANSWER_DEADLINE,
-    });
-    let silence = ANSWER_NOTICE_AFTER.min(limit / 2);
-    let mut answer = std::pin::pin!(answer);
-    if let Ok(answer) = tokio::time::timeout(silence, &mut answer).await {
-        return Ok(answer);
-    }
-    let rest = limit - silence;
-    let until = Clock::from_environment(sluice_identity::now_ms() + rest.as_millis() as i64);
-    let name = crate::commands::called();
-    let until = until.time(until.now.0);
-    crate::errln!("{name}: error: slurm controller does not answer: waiting until {until} at most");
-    tokio::time::timeout(rest, answer).await.map_err(|_| {
-        let unknown = match retry {
-            Retry::Read => "",
-            Retry::Harmless | Retry::Keyed | Retry::Unsent => "; whether it does what was asked is not known",
-        };
-        format!("no answer from the controller within {} s{unknown}", limit.as_secs())
-    })
-}
-
-/// `SLUICE_CONNECT_TIMEOUT` (seconds) overrides how long a command tries to reach the controller, and
-/// `SLUICE_ANSWER_TIMEOUT` how long it waits for an answer.
+/// `SLUICE_CONNECT_TIMEOUT` (seconds) overrides how long a command tries to reach the controller.
 fn patience() -> Duration {
     seconds_of("SLUICE_CONNECT_TIMEOUT").unwrap_or(PATIENCE)
 }
@@ -243,6 +212,7 @@ fn never_sent(status: &Status) -> bool {
 async fn gather(mut stream: tonic::Streaming<v1::JobList>) -> Result<v1::JobList, Status> {
     let mut all = v1::JobList::default();
     while let Some(part) = stream.message().await? {
+        answer::heard();
         all.jobs.extend(part.jobs);
         all.now = part.now;
         all.unknown_id |= part.unknown_id;

@@ -4,7 +4,7 @@
 //! record is decoded over and over into the same memory, so that only what is printed is kept. Promises the same records
 //! as the generated client; a test compares them.
 
-use crate::client::{Client, Retry};
+use crate::client::{Client, Retry, answer};
 use crate::error::CallError;
 use prost::bytes::{Buf as _, BufMut, Bytes};
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
@@ -34,6 +34,7 @@ pub async fn list_jobs(client: &mut Client, request: v1::ListJobsRequest) -> Res
             let mut stream = grpc.server_streaming(request, path, Raw).await?.into_inner();
             let mut parts = Vec::new();
             while let Some(part) = stream.message().await? {
+                answer::heard();
                 parts.push(part);
             }
             Ok(tonic::Response::new(parts))
