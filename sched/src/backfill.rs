@@ -245,8 +245,10 @@ impl<'a> Pass<'a> {
             Some((_, Reason::Licenses)) => !self.cluster.policy.backfill || self.planned_for_licenses >= quota,
             _ => self.settled(of.shape.partition),
         };
+        // What waits for nodes now may wait for licences a moment later, and is then planned for them.
+        let may_change = of.shape.licenses.is_some() && !matches!(failed, Some((_, Reason::Licenses)));
         match failed {
-            _ if !all_planned => Some(None),
+            _ if !all_planned || may_change => Some(None),
             Some((bound, _)) if bound <= now => None,
             Some((bound, _)) => Some(Some(bound.saturating_sub(now))),
             None if of.is_full() => None,
