@@ -84,7 +84,7 @@ pub fn job(job: &Job, state: &State, remarks: &Remarks, now: Time, detail: Detai
         submit: job.submitted.0,
         eligible: job.eligible.map(|t| t.0),
         time_limit: Some(v1::TimeLimit::from(&job.time_limit)),
-        priority: job.priority,
+        priority: remarks.board.priority(state, job),
         account: spec.account.clone().unwrap_or_default(),
         qos: spec.qos.clone().unwrap_or_else(|| "normal".to_owned()),
         association: job.association.map_or(0, |a| a.0),

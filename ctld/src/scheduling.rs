@@ -52,15 +52,21 @@ pub async fn run(
         let pass = tokio::task::spawn_blocking(move || {
             let state = snapshot.state();
             let now = wall_clock();
-            feed.update(&state, now, &query::AsIs);
-            if feed.pending() == 0 {
-                return (sluice_sched::Plan::default(), Remarks { at: Some(now), ..Remarks::default() }, feed);
+            let mut board = Arc::clone(&snapshot.remarks().board);
+            if board.is_stale(&state, now) {
+                board = Arc::new(query::Board::new(&state, now, Some(&board)));
+                feed.start_anew();
             }
-            let mut plan = feed.plan(&state, now, &query::AsIs);
+            feed.update(&state, now, &board.over(&state));
+            if feed.pending() == 0 {
+                return (sluice_sched::Plan::default(), Remarks { at: Some(now), board, ..Remarks::default() }, feed);
+            }
+            let mut plan = feed.plan(&state, now, &board.over(&state));
             let remarks = Remarks {
                 reasons: std::mem::take(&mut plan.reasons).into_iter().collect(),
                 planned: std::mem::take(&mut plan.reservations).into_iter().map(|r| (r.job, r)).collect(),
                 at: Some(now),
+                board,
             };
             (plan, remarks, feed)
         })

@@ -5,6 +5,7 @@
 
 use arc_swap::ArcSwap;
 use sluice_engine::State;
+use sluice_engine::query::Board;
 use sluice_model::{JobId, Reason, Time};
 use sluice_sched::PlannedReservation;
 use std::collections::BTreeMap;
@@ -17,6 +18,8 @@ pub struct Remarks {
     pub planned: BTreeMap<JobId, PlannedReservation>,
     /// When the pass was made.
     pub at: Option<Time>,
+    /// The priorities and limits that it went by.
+    pub board: Arc<Board>,
 }
 
 /// The current snapshot, replaced as a whole.

@@ -91,6 +91,13 @@ impl Accounting {
         }
     }
 
+    /// Whether nothing changed between the two (of one cluster).
+    pub fn same(&self, other: &Accounting) -> bool {
+        self.accounts.ptr_eq(&other.accounts)
+            && self.associations.ptr_eq(&other.associations)
+            && self.qos.ptr_eq(&other.qos)
+    }
+
     pub fn association(&self, id: AssocId) -> Option<&Arc<Association>> {
         self.associations.get(&id)
     }

@@ -5,6 +5,7 @@
 use crate::command::{NodeChange, PartitionChange};
 use crate::job::{AfterEnd, Hold, Job, Outcome};
 use crate::node::NodeReason;
+use crate::usage::{UsageCharge, UsageOwner};
 use sluice_model::accounting::{Account, AssocId, Association, Qos, User};
 use sluice_model::config::ClusterConfig;
 use sluice_model::dependency::Dependency;
@@ -66,6 +67,8 @@ pub enum Event {
         allocation: Arc<Allocation>,
         time_limit: TimeLimit,
         backfilled: bool,
+        /// The priority that it had in the queue, where its record says another.
+        priority: Option<u32>,
         at: Time,
     },
     AttemptConfirmed {
@@ -134,6 +137,25 @@ pub enum Event {
         priority: u32,
         base_priority: u32,
         hold: Hold,
+        /// Set by somebody, not computed.
+        given: bool,
+    },
+    /// A run is over: what it is charged, and to whom.
+    UsageCharged {
+        job: JobId,
+        charge: Box<UsageCharge>,
+    },
+    /// The half-life is about to change: up to now usage fades by this one (milliseconds; None: not at all), but for
+    /// these owners.
+    UsageRebased {
+        at: Time,
+        half_life_ms: Option<i64>,
+        constant: Vec<UsageOwner>,
+    },
+    /// What these have used is forgotten; None: what all have.
+    UsageCleared {
+        owners: Option<Vec<UsageOwner>>,
+        at: Time,
     },
     /// `scontrol update`: the spec as it is now, and the values kept outside it.
     JobUpdated {

@@ -23,6 +23,9 @@ pub fn fold(state: &mut State, event: &Event) {
         Event::NodeHealth { node, not_responding, down, reason, at } => {
             node::health(state, node, *not_responding, *down, reason.as_ref(), *at);
         }
+        Event::UsageCharged { job: _, charge } => state.usage.charge(charge),
+        Event::UsageRebased { at, half_life_ms, constant } => state.usage.rebase(*at, *half_life_ms, constant),
+        Event::UsageCleared { owners, at } => state.usage.clear(owners.as_deref(), *at),
         Event::ArchiveOrdered { at } => state.archive_ordered = Some(*at),
         Event::JobsPurged { jobs } => {
             for id in jobs {

@@ -63,6 +63,8 @@ pub struct Job {
     pub priority: u32,
     /// The priority it gets back when released.
     pub base_priority: u32,
+    /// Somebody set it: it is not computed from factors.
+    pub priority_given: bool,
     pub hold: Hold,
     /// Restarts so far; also the attempt's number.
     pub attempt: u32,

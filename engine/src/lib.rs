@@ -18,6 +18,7 @@ pub mod query;
 pub mod reject;
 pub mod state;
 mod submitted;
+pub mod usage;
 
 pub use audit::audit;
 pub use command::Command;

@@ -1,16 +1,23 @@
 //! Questions to the state: what the scheduler must see, why a job waits, what is free, what nodes are owed. Reads only.
 
+mod board;
 mod estimate;
 mod feed;
+mod limits;
 mod nodes;
 mod scheduling;
+mod usage;
 mod waiting;
 mod why;
 
+pub use board::{Board, Over, PriorityParts, Share, is_ranked};
 pub use estimate::{Estimate, test_submission};
 pub use feed::{AsIs, Feed, Outlook};
+pub(crate) use limits::{Counted, denied};
 pub use nodes::{Free, NodeBase, NodeCondition, available, expected_attempts, free, node_state, owed_launches};
-pub use scheduling::{array_room, requested, scheduler_input};
+pub use scheduling::{array_room, requested, scheduler_input, scheduler_input_with};
+pub(crate) use usage::{charge, constant_owners};
+pub use usage::{counted, half_life, run_tres, usage_at};
 pub use waiting::{hold_reason, wait_reason};
 pub use why::{AheadJob, NodeWaiter, NodeWhy, Number, PlannedWhy, Sentence, Sooner, Why, why, why_node, why_started};
 

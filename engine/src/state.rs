@@ -1,6 +1,6 @@
 //! The cluster's whole live state: persistent maps, so that a snapshot is a few pointer copies.
 //!
-//! What is stored is `config`, `jobs`, `nodes`, `partitions`, `accounting` and the counters. `index` follows from those: `fold` keeps
+//! What is stored is `config`, `jobs`, `nodes`, `partitions`, `accounting`, `usage` and the counters. `index` follows from those: `fold` keeps
 //! it in step, `rebuild_indexes` makes it anew after a snapshot was loaded. Nothing but `fold` and the loader of
 //! snapshots may change any of it.
 
@@ -8,6 +8,7 @@ use crate::accounting::Accounting;
 use crate::index::Indexes;
 use crate::job::Job;
 use crate::node::Node;
+use crate::usage::UsageBook;
 use sluice_model::config::ClusterConfig;
 use sluice_model::{JobId, NodeName, PartitionSpec, Time};
 use std::sync::Arc;
@@ -20,6 +21,7 @@ pub struct State {
     pub nodes: imbl::OrdMap<NodeName, Arc<Node>>,
     pub partitions: imbl::OrdMap<String, Arc<PartitionSpec>>,
     pub accounting: Accounting,
+    pub usage: UsageBook,
     /// The highest job id ever given.
     pub last_job_id: u32,
     /// Changes with every event; a plan names the one it was made from.

@@ -28,6 +28,8 @@ pub struct Start {
     pub backfilled: bool,
     /// The limit it gets: asked for, the partition's default or maximum, or shortened down to `--time-min`.
     pub time_limit: TimeLimit,
+    /// What it stood in the queue with.
+    pub priority: u32,
 }
 
 /// A job that can't start now has this start planned; no later job may delay it.

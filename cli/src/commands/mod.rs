@@ -12,8 +12,10 @@ pub mod scancel;
 pub mod scontrol;
 pub mod sim;
 pub mod sinfo;
+pub mod sprio;
 pub mod squeue;
 pub mod srun;
+pub mod sshare;
 pub mod why;
 
 use crate::getopt::OptionSpec;
@@ -70,14 +72,19 @@ pub static COMMANDS: &[Command] = &[
         main: sacctmgr::main,
         options: sacctmgr::options,
     },
+    Command { name: "sprio", about: "show the parts of jobs' priorities", main: sprio::main, options: sprio::options },
+    Command {
+        name: "sshare",
+        about: "show shares and usage of accounts and users",
+        main: sshare::main,
+        options: sshare::options,
+    },
 ];
 
 /// Slurm's commands that come with later releases: name, what is lacking.
 pub static LATER: &[(&str, &str)] = &[
     ("sattach", "attaching to a running step comes with a later release"),
     ("sbcast", "copying files to a job's nodes comes with a later release"),
-    ("sshare", "fair-share comes with a later release"),
-    ("sprio", "the parts of a job's priority come with a later release"),
     ("sreport", "reports come with a later release"),
     ("sstat", "live usage of steps comes with a later release"),
     ("sdiag", "scheduler statistics come with a later release"),

@@ -203,6 +203,12 @@ impl Controller for Fake {
     async fn list_partitions(&self, _: Request<v1::Empty>) -> Result<Response<v1::PartitionList>, Status> {
         Ok(Response::new(v1::PartitionList::default()))
     }
+    async fn list_priorities(&self, _: Request<v1::Empty>) -> Result<Response<v1::PriorityList>, Status> {
+        lacking("list_priorities")
+    }
+    async fn list_shares(&self, _: Request<v1::Empty>) -> Result<Response<v1::ShareList>, Status> {
+        lacking("list_shares")
+    }
     type ListHistoryStream = Streamed<v1::JobList>;
     async fn list_history(&self, _: Request<v1::HistoryRequest>) -> Result<Response<Self::ListHistoryStream>, Status> {
         lacking("list_history")

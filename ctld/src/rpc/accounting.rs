@@ -61,7 +61,7 @@ pub fn list(context: &Context, request: Request<v1::Empty>) -> Result<Response<v
 }
 
 /// What the cluster counts: Slurm's fixed resources, then devices and licences.
-fn tres(state: &sluice_engine::State) -> Vec<String> {
+pub(super) fn tres(state: &sluice_engine::State) -> Vec<String> {
     let mut out: Vec<String> =
         ["cpu", "mem", "energy", "node", "billing", "fs/disk", "vmem", "pages"].map(str::to_owned).to_vec();
     let Some(config) = &state.config else { return out };

@@ -5,6 +5,7 @@ mod accounting;
 mod admin;
 mod control;
 mod lists;
+mod shares;
 mod submit;
 mod why;
 
@@ -104,6 +105,14 @@ impl v1::controller_server::Controller for ControllerService {
 
     async fn list_partitions(&self, request: Request<v1::Empty>) -> Result<Response<v1::PartitionList>, Status> {
         lists::list_partitions(&self.context, request)
+    }
+
+    async fn list_priorities(&self, request: Request<v1::Empty>) -> Result<Response<v1::PriorityList>, Status> {
+        shares::list_priorities(&self.context, request)
+    }
+
+    async fn list_shares(&self, request: Request<v1::Empty>) -> Result<Response<v1::ShareList>, Status> {
+        shares::list_shares(&self.context, request)
     }
 
     type ListHistoryStream = Streamed<v1::JobList>;

@@ -74,8 +74,18 @@ pub fn write(dir: &Path, state: &State) -> Result<u64, StoreError> {
 
 fn write_file(path: &Path, state: &State) -> io::Result<u64> {
     // Named one by one, so that a field added to the state does not compile until it is kept or known to follow.
-    let State { config, jobs, nodes, partitions, accounting, last_job_id, generation, archive_ordered: _, index: _ } =
-        state;
+    let State {
+        config,
+        jobs,
+        nodes,
+        partitions,
+        accounting,
+        usage,
+        last_job_id,
+        generation,
+        archive_ordered: _,
+        index: _,
+    } = state;
     let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
     let out = BufWriter::with_capacity(1 << 18, file);
     let mut writer = Writer { out, seq: 0, bytes: MAGIC.len() as u64, unflushed: 0, buffer: Vec::new() };
@@ -97,6 +107,7 @@ fn write_file(path: &Path, state: &State) -> io::Result<u64> {
         writer.chunk(Kind::Partitions(Partitions { partitions }))?;
     }
     writer.chunk(Kind::Accounting(accounting_to_disk(accounting)))?;
+    writer.chunk(Kind::Usage(codec::usage_to_disk(usage)))?;
     let mut specs: HashMap<*const JobSpec, u32> = HashMap::new();
     let mut chunk = Jobs::default();
     for job in jobs.values() {
@@ -196,6 +207,7 @@ enum Part {
     Partitions(Vec<sluice_model::PartitionSpec>),
     Jobs(Vec<Arc<JobSpec>>, Vec<(u32, Job)>),
     Accounting(Box<Accounting>),
+    Usage(Box<sluice_engine::usage::UsageBook>),
     Footer(Footer),
 }
 
@@ -239,6 +251,7 @@ fn convert(kind: Kind) -> Result<Part, ConvertError> {
             Part::Jobs(specs, jobs)
         }
         Kind::Accounting(kept) => Part::Accounting(Box::new(accounting_from_disk(kept)?)),
+        Kind::Usage(usage) => Part::Usage(Box::new(codec::usage_from_disk(usage)?)),
         Kind::Footer(footer) => Part::Footer(footer),
     })
 }
@@ -284,6 +297,7 @@ impl Loader {
                 }
             }
             Part::Accounting(accounting) => self.state.accounting = *accounting,
+            Part::Usage(usage) => self.state.usage = *usage,
             Part::Footer(footer) => self.footer = Some(footer),
         }
         Ok(())

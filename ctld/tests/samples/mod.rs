@@ -5,10 +5,11 @@
 use sluice_engine::command::{NodeChange, NodeStateChange, PartitionChange};
 use sluice_engine::job::{AfterEnd, ArrayRole, Hold, Job, Outcome, PastRun, Phase, Run};
 use sluice_engine::node::NodeReason;
+use sluice_engine::usage::{UsageCharge, UsageOwner};
 use sluice_engine::{Event, node::Node};
 use sluice_model::accounting::{
     Account, AdminLevel, AssocId, Association, CountLimit, Enforce, Factor, Limits, PreemptMode, Qos, QosAccess,
-    QosFlag, Shares, TresLimit, User, parse_change,
+    QosFlag, Shares, TresKind, TresLimit, User, parse_change,
 };
 use sluice_model::config::{
     AccountingConfig, ClusterConfig, LimitsConfig, MailConfig, SchedulingConfig, SecurityConfig, TimingConfig,
@@ -40,7 +41,7 @@ pub use cluster::*;
 pub use jobs::*;
 
 /// How many kinds of event there are.
-pub const KINDS: u32 = 37;
+pub const KINDS: u32 = 40;
 
 /// A number for each kind: a new one does not compile until it has its number here, and a sample.
 pub fn kind(event: &Event) -> u32 {
@@ -82,10 +83,27 @@ pub fn kind(event: &Event) -> u32 {
         Event::QosSet { .. } => 34,
         Event::QosRemoved { .. } => 35,
         Event::ArrayPartSplit { .. } => 36,
+        Event::UsageCharged { .. } => 37,
+        Event::UsageRebased { .. } => 38,
+        Event::UsageCleared { .. } => 39,
     }
 }
 
 const NOW: Time = Time(1_796_032_784_123);
+
+fn usage_charge() -> UsageCharge {
+    UsageCharge {
+        owners: vec![
+            (UsageOwner::Association(AssocId(7)), Some(604_800_000)),
+            (UsageOwner::Association(AssocId(1)), Some(604_800_000)),
+            (UsageOwner::Qos(2), None),
+        ],
+        rates: vec![(TresKind::Cpu, 4_000_000), (TresKind::gres("gpu", Some("a100")), 500_000)],
+        wall_rate: 1_000_000,
+        from: NOW,
+        to: later(90_500),
+    }
+}
 
 fn later(ms: i64) -> Time {
     Time(NOW.0 + ms)
@@ -123,6 +141,7 @@ pub fn events() -> Vec<(&'static str, Event)> {
                 allocation: Arc::new(allocation()),
                 time_limit: TimeLimit::Minutes(90),
                 backfilled: true,
+                priority: Some(12_345),
                 at: NOW,
             },
         ),
@@ -136,6 +155,20 @@ pub fn events() -> Vec<(&'static str, Event)> {
                 allocation: Arc::new(allocation()),
                 time_limit: TimeLimit::Unlimited,
                 backfilled: false,
+                priority: None,
+                at: NOW,
+            },
+        ),
+        ("usage_charged", Event::UsageCharged { job, charge: Box::new(usage_charge()) }),
+        (
+            "usage_rebased",
+            Event::UsageRebased { at: NOW, half_life_ms: Some(604_800_000), constant: vec![UsageOwner::Qos(3)] },
+        ),
+        ("usage_cleared", Event::UsageCleared { owners: None, at: NOW }),
+        (
+            "usage_cleared_of_some",
+            Event::UsageCleared {
+                owners: Some(vec![UsageOwner::Association(AssocId(5)), UsageOwner::User("ada".to_owned())]),
                 at: NOW,
             },
         ),
@@ -176,9 +209,9 @@ pub fn events() -> Vec<(&'static str, Event)> {
                 at: NOW,
             },
         ),
-        ("held", Event::JobPriority { job, priority: 0, base_priority: 100, hold: Hold::User }),
-        ("held_by_admin", Event::JobPriority { job, priority: 0, base_priority: 100, hold: Hold::Admin }),
-        ("priority", Event::JobPriority { job, priority: 77, base_priority: 77, hold: Hold::No }),
+        ("held", Event::JobPriority { job, priority: 0, base_priority: 100, hold: Hold::User, given: false }),
+        ("held_by_admin", Event::JobPriority { job, priority: 0, base_priority: 100, hold: Hold::Admin, given: false }),
+        ("priority", Event::JobPriority { job, priority: 77, base_priority: 77, hold: Hold::No, given: true }),
         (
             "updated",
             Event::JobUpdated {

@@ -5,8 +5,9 @@ use crate::command::{Caller, PartitionChange, Reply};
 use crate::effect::Effect;
 use crate::event::Event;
 use crate::job::Phase;
+use crate::query;
 use crate::reject::Reject;
-use sluice_model::config::ClusterConfig;
+use sluice_model::config::{ClusterConfig, UsageReset};
 use sluice_model::{JobId, NodeSpec, TimeLimit};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,9 +22,22 @@ pub(super) fn configure(cx: &mut Cx, config: &Arc<ClusterConfig>) -> Result<Repl
         None => vec![format!("{} nodes, {} partitions", config.nodes.len(), config.partitions.len())],
         Some(old) => differences(old, config),
     };
+    keep_usage(cx, config);
     cx.emit(Event::Configured { config: Arc::clone(config) });
     cx.perform(Effect::PushConfig);
     Ok(Reply::ConfigApplied { changes })
+}
+
+/// What has faded by the old half-life has done so; PriorityUsageResetPeriod=NOW forgets all.
+fn keep_usage(cx: &mut Cx, config: &ClusterConfig) {
+    let old = cx.config.as_ref().map(|c| c.priority.decay_half_life_secs);
+    if old.is_some_and(|old| old != config.priority.decay_half_life_secs) && !cx.usage.spent.is_empty() {
+        let (half_life_ms, constant) = (query::half_life(cx), query::constant_owners(cx));
+        cx.emit(Event::UsageRebased { at: cx.now, half_life_ms, constant });
+    }
+    if config.priority.usage_reset == UsageReset::Now && !cx.usage.spent.is_empty() {
+        cx.emit(Event::UsageCleared { owners: None, at: cx.now });
+    }
 }
 
 fn check_removals(cx: &Cx, config: &ClusterConfig) -> Result<(), Reject> {

@@ -23,7 +23,13 @@ pub(super) fn hold(cx: &mut Cx, caller: &Caller, target: &JobTarget, user_hold: 
             (false, Hold::Admin) if caller.role < Role::Operator => Hold::Admin,
             (false, _) => Hold::User,
         };
-        cx.emit(Event::JobPriority { job: job.id, priority: 0, base_priority: job.base_priority, hold });
+        cx.emit(Event::JobPriority {
+            job: job.id,
+            priority: 0,
+            base_priority: job.base_priority,
+            hold,
+            given: job.priority_given,
+        });
         settle::refresh_eligible(cx, job.id);
         jobs.push(job.id);
     }
@@ -39,7 +45,13 @@ pub(super) fn release(cx: &mut Cx, caller: &Caller, target: &JobTarget) -> Resul
         }
         if job.hold != Hold::No {
             let base = job.base_priority;
-            cx.emit(Event::JobPriority { job: job.id, priority: base, base_priority: base, hold: Hold::No });
+            cx.emit(Event::JobPriority {
+                job: job.id,
+                priority: base,
+                base_priority: base,
+                hold: Hold::No,
+                given: job.priority_given,
+            });
             settle::refresh_eligible(cx, job.id);
         }
         jobs.push(job.id);

@@ -5,6 +5,7 @@ use super::{Cx, settle};
 use crate::effect::Effect;
 use crate::event::Event;
 use crate::job::{AfterEnd, Hold, Job, Outcome, Phase};
+use crate::query;
 use sluice_model::job::JobKind;
 use sluice_model::state::ExitStatus;
 use sluice_model::step::StepRecord;
@@ -96,6 +97,8 @@ impl Cx<'_> {
         for node in &waiting_for {
             self.perform(Effect::EndAttempt { node: node.clone(), job: id, attempt: run.attempt });
         }
+        let charge = Box::new(query::charge(self, &job, run, self.now));
+        self.emit(Event::UsageCharged { job: id, charge });
         self.emit(Event::JobCompleting { job: id, outcome, at: self.now, waiting_for, then });
         self.after_run(id, then);
         self.perform(Effect::Notify { job: id });

@@ -20,8 +20,14 @@ use std::sync::Arc;
 pub(super) fn apply_plan(cx: &mut Cx, starts: &[PlannedStart]) -> Result<Reply, Reject> {
     let mut jobs = Vec::new();
     let mut licenses = None;
+    let mut limits = if starts.is_empty() { None } else { query::Counted::new(cx, cx.now) };
     for start in starts {
         if !may_apply(cx, start, &mut licenses) {
+            continue;
+        }
+        if let (Some(limits), Some(job)) = (&mut limits, cx.job_now(start.job))
+            && !limits.admits(cx, &job, start)
+        {
             continue;
         }
         let job = begin(cx, start);
@@ -39,6 +45,7 @@ fn begin(cx: &mut Cx, start: &PlannedStart) -> JobId {
         None => start.job,
     };
     let attempt = cx.jobs.get(&start.job).map_or(0, |j| j.attempt);
+    let known = cx.jobs.get(&start.job).map_or(0, |j| j.priority);
     cx.emit(Event::JobStarted {
         job: id,
         array: start.index.map(|i| (start.job, i)),
@@ -47,6 +54,7 @@ fn begin(cx: &mut Cx, start: &PlannedStart) -> JobId {
         allocation: Arc::new(start.allocation.clone()),
         time_limit: start.time_limit,
         backfilled: start.backfilled,
+        priority: (start.priority != known).then_some(start.priority),
         at: cx.now,
     });
     if let Some(job) = cx.job_now(id) {

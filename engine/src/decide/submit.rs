@@ -35,6 +35,9 @@ pub(super) fn submit(
     }
     let mut job = new_job(cx, cx.now, caller, spec)?;
     job.key = key;
+    if let Some(hit) = query::denied(cx, &job) {
+        return Err(Reject::AccountingPolicy { detail: hit.to_string() });
+    }
     let id = job.id;
     let wants = job.spec.dependency.is_some();
     let last = Event::JobSubmitted { job: Box::new(job) };
@@ -88,6 +91,7 @@ pub(crate) fn new_job(state: &State, now: Time, caller: &Caller, spec: &JobSpec)
         eligible: None,
         priority: if hold == Hold::No { base_priority } else { 0 },
         base_priority,
+        priority_given: spec.priority.is_some_and(|p| p > 0),
         hold,
         attempt: 0,
         partitions: names.into(),

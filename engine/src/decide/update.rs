@@ -320,7 +320,8 @@ fn change_priority(cx: &mut Cx, caller: &Caller, before: &Job, c: &JobChange) {
         None if before.hold == Hold::No => (base, Hold::No),
         None => (0, before.hold),
     };
-    cx.emit(Event::JobPriority { job: before.id, priority, base_priority: base, hold });
+    let given = before.priority_given || c.priority.is_some_and(|p| p > 0);
+    cx.emit(Event::JobPriority { job: before.id, priority, base_priority: base, hold, given });
 }
 
 fn set_dependency(cx: &mut Cx, id: JobId, wanted: Option<Dependency>) {

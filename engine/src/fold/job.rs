@@ -53,9 +53,10 @@ pub(super) fn apply(state: &mut State, event: &Event) {
         Event::JobRequeued { job, attempt, not_before, hold, at } => {
             state.edit(*job, |j| requeued(j, *attempt, *not_before, *hold, *at));
         }
-        Event::JobPriority { job, priority, base_priority, hold } => state.edit(*job, |j| {
+        Event::JobPriority { job, priority, base_priority, hold, given } => state.edit(*job, |j| {
             j.priority = *priority;
             j.base_priority = *base_priority;
+            j.priority_given = *given;
             j.hold = *hold;
         }),
         Event::JobUpdated { job, .. } => state.edit(*job, |j| updated(j, event)),
@@ -140,7 +141,8 @@ fn tasks_ended(state: &mut State, array: JobId, indices: &IndexSet, outcome: &Ou
 }
 
 fn started(state: &mut State, event: &Event) {
-    let Event::JobStarted { job, array, attempt, partition, allocation, time_limit, backfilled, at } = event else {
+    let Event::JobStarted { job, array, attempt, partition, allocation, time_limit, backfilled, priority, at } = event
+    else {
         return;
     };
     if let Some((array, index)) = array {
@@ -166,6 +168,7 @@ fn started(state: &mut State, event: &Event) {
         j.attempt = *attempt;
         j.partition = Some(partition.clone());
         j.time_limit = *time_limit;
+        j.priority = priority.unwrap_or(j.priority);
         j.phase = Phase::Running(Box::new(run));
     });
     busy(state, allocation.names(), *at);

@@ -1,6 +1,8 @@
 //! `sbatch --test-only`: the submission's own checks and the real scheduler, on a copy of the state.
 
-use super::scheduling::{pending_job, scheduler_input};
+use super::board::Board;
+use super::feed::Outlook;
+use super::scheduling::{pending_job, scheduler_input_with};
 use crate::command::Caller;
 use crate::decide::submit::new_job;
 use crate::job::ArrayRole;
@@ -27,8 +29,11 @@ pub fn test_submission(state: &State, now: Time, caller: &Caller, spec: JobSpec)
         _ => Vec::new(),
     };
     job.priority = job.base_priority;
-    let input = scheduler_input(state, now);
-    let estimate = sluice_sched::estimate(&input, &pending_job(state, &job, indices));
+    let board = Board::new(state, now, None);
+    let input = scheduler_input_with(state, now, &board);
+    let mut pending = pending_job(state, &job, indices);
+    board.over(state).pending(&job, &mut pending);
+    let estimate = sluice_sched::estimate(&input, &pending);
     let estimate = estimate.ok_or_else(|| Reject::NodeConfigUnavailable {
         detail: "no start can be foreseen: nodes are down or drained, or busy with jobs without a time limit"
             .to_owned(),

@@ -6,13 +6,13 @@
 //! never do. Must not change the state.
 
 use super::nodes::takes_work;
-use super::scheduling::{Room, input, running_job};
+use super::scheduling::{self, Room, input, running_job};
 use crate::index::{SchedKey, wants_singleton};
 use crate::job::{Job, Phase};
 use crate::state::State;
 use imbl::ordmap::DiffItem;
 use sluice_model::{JobId, OsBytes, Time};
-use sluice_sched::{PendingJob, Plan, Policy, RunningJob, Scheduler};
+use sluice_sched::{Input, PendingJob, Plan, Policy, RunningJob, Scheduler};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -20,9 +20,11 @@ use std::sync::Arc;
 /// record does, or with `Feed::start_anew`.
 pub trait Outlook {
     fn policy(&self, _policy: &mut Policy) {}
-    /// Expected duration, priority.
+    /// Limits, and QOS of partitions.
+    fn limits(&self, _shown: &mut Input) {}
+    /// Expected duration, priority, whom it counts for.
     fn pending(&self, _job: &Job, _shown: &mut PendingJob) {}
-    /// Expected end.
+    /// Expected end, whom it counts for.
     fn running(&self, _job: &Job, _shown: &mut RunningJob) {}
 }
 
@@ -94,13 +96,7 @@ impl Feed {
         self.named.clear();
         self.suspended.clear();
         let mut all = input(state, now, usize::MAX);
-        outlook.policy(&mut all.policy);
-        for shown in &mut all.pending {
-            state.jobs.get(&shown.job).into_iter().for_each(|job| outlook.pending(job, shown));
-        }
-        for shown in &mut all.running {
-            state.jobs.get(&shown.job).into_iter().for_each(|job| outlook.running(job, shown));
-        }
+        scheduling::show(state, outlook, &mut all);
         self.scheduler.rebuild(&all);
         for job in state.index.eligible.iter().filter_map(|key| state.jobs.get(&key.job)) {
             self.enlist(job);

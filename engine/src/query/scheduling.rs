@@ -1,5 +1,7 @@
 //! What the scheduler is shown.
 
+use super::board::Board;
+use super::feed::Outlook;
 use super::nodes::takes_work;
 use crate::decide::plan::is_exclusive;
 use crate::dependency::singleton_blocked;
@@ -9,6 +11,7 @@ use crate::state::State;
 use sluice_model::{JobId, Time};
 use sluice_sched::limits::Charge;
 use sluice_sched::{Input, NodeView, PendingJob, Requested, RunningJob};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -18,7 +21,36 @@ const ARRAY_BURST: u64 = 1000;
 /// What the scheduler decides on: eligible jobs in priority order (as many as the policy's queue depth), and all that
 /// holds resources. Costs what it returns, however many jobs wait.
 pub fn scheduler_input(state: &State, now: Time) -> Input {
-    input(state, now, state.index.hardware.policy.queue_depth as usize)
+    scheduler_input_with(state, now, &Board::new(state, now, None))
+}
+
+/// With the priorities and limits of this board.
+pub fn scheduler_input_with(state: &State, now: Time, board: &Board) -> Input {
+    let depth = state.index.hardware.policy.queue_depth as usize;
+    // The index is in the order of computed priorities only where none are computed.
+    let mut all = input(state, now, if board.computes() { usize::MAX } else { depth });
+    show(state, &board.over(state), &mut all);
+    if board.computes() && all.pending.len() > depth {
+        let tier = |job: &PendingJob| {
+            let of = |p: &u32| all.partitions.get(*p as usize).map(|p| p.priority_tier);
+            job.partitions.iter().filter_map(of).max()
+        };
+        all.pending.sort_by_cached_key(|job| (Reverse(tier(job)), Reverse(job.priority), job.submitted, job.job));
+        all.pending.truncate(depth);
+    }
+    all
+}
+
+/// Puts in what the outlook says.
+pub(super) fn show(state: &State, outlook: &impl Outlook, all: &mut Input) {
+    outlook.policy(&mut all.policy);
+    outlook.limits(all);
+    for shown in &mut all.pending {
+        state.jobs.get(&shown.job).into_iter().for_each(|job| outlook.pending(job, shown));
+    }
+    for shown in &mut all.running {
+        state.jobs.get(&shown.job).into_iter().for_each(|job| outlook.running(job, shown));
+    }
 }
 
 /// With so many of the jobs that wait.

@@ -7,6 +7,7 @@ mod conservation;
 mod control;
 mod dependencies;
 mod ends;
+mod fairshare;
 mod lifecycle;
 mod nodes;
 mod submission;

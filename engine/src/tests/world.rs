@@ -25,6 +25,7 @@ pub struct World {
     pub effects: Vec<Effect>,
     /// Fed with every change: must plan as one that sees all for the first time.
     feed: query::Feed,
+    board: query::Board,
 }
 
 pub fn node(name: &str, cpus: u32) -> NodeSpec {
@@ -163,6 +164,7 @@ impl World {
             journal: Vec::new(),
             effects: Vec::new(),
             feed: query::Feed::new(),
+            board: query::Board::default(),
         };
         let names: Vec<NodeName> = config.nodes.iter().map(|n| n.name.clone()).collect();
         w.ok(Command::Configure { config: Arc::new(config) });
@@ -182,8 +184,12 @@ impl World {
         self.effects.extend(decision.effects);
         let problems = audit(&self.state);
         assert!(problems.is_empty(), "after {command:?}:\n{}", problems.join("\n"));
-        let fed = self.feed.plan(&self.state, self.now, &query::AsIs);
-        let fresh = sluice_sched::plan(&query::scheduler_input(&self.state, self.now));
+        if self.board.is_stale(&self.state, self.now) {
+            self.board = query::Board::new(&self.state, self.now, Some(&self.board));
+            self.feed.start_anew();
+        }
+        let fed = self.feed.plan(&self.state, self.now, &self.board.over(&self.state));
+        let fresh = sluice_sched::plan(&query::scheduler_input_with(&self.state, self.now, &self.board));
         assert!(fed == fresh, "after {command:?} the feed plans\n{fed:#?}\nbut it should be\n{fresh:#?}");
         Ok(decision.reply)
     }

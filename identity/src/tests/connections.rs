@@ -219,6 +219,8 @@ mod joining_over_the_wire {
         ping: Empty -> v1::PingReply;
         accounting: AccountingRequest -> v1::AccountingReport;
         list_accounting: Empty -> v1::AccountingList;
+        list_priorities: Empty -> v1::PriorityList;
+        list_shares: Empty -> v1::ShareList;
         why: WhyRequest -> v1::WhyReply;
         why_node: WhyNodeRequest -> v1::WhyNodeReply;
         submit: SubmitRequest -> v1::SubmitReply;

@@ -145,6 +145,7 @@ impl Pass<'_> {
             allocation: Allocation::clone(&allocation),
             backfilled: passes,
             time_limit: limit,
+            priority: key.priority(),
         });
         Ok(())
     }

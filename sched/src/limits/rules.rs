@@ -125,6 +125,7 @@ pub struct Rules {
     max_wall: (Vec<Option<u32>>, Vec<Option<u32>>),
     /// A job starts only if it can end within its group's minutes (AccountingStorageEnforce=safe).
     pub(super) safe: bool,
+    asks_fairshare: bool,
     /// PriorityFlags=MAX_TRES: billing goes by the largest resource.
     pub max_tres: bool,
 }
@@ -143,6 +144,7 @@ impl Rules {
             rules.max_wall.0.push(rule.effective.count(CountLimit::MaxWall));
         }
         rules.hand_down(associations);
+        rules.asks_fairshare = qos.iter().any(|q| q.usage_threshold.is_some());
         for rule in qos {
             let lines = rules.qos_lines(rule);
             rules.qos.push(Group { lines });
@@ -158,6 +160,11 @@ impl Rules {
     /// Nothing is limited.
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
+    }
+
+    /// Some QOS has a UsageThreshold.
+    pub fn asks_fairshare(&self) -> bool {
+        self.asks_fairshare
     }
 
     pub fn has(&self, qos: Option<u32>, flag: QosFlag) -> bool {

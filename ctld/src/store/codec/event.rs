@@ -7,6 +7,7 @@ use super::job::{
     outcome_from_disk, outcome_to_disk,
 };
 use super::node::{attempts_from_disk, attempts_to_disk, reason_from_disk, reason_to_disk};
+use super::usage;
 use super::{
     ConvertError, Result, convert, convert_optional, index_set_from_disk, names_from_disk, names_to_disk, required,
     time_to_disk,
@@ -62,7 +63,7 @@ fn event_to_disk(event: &Event) -> v1::DiskEvent {
         Event::ArrayPartSplit { record, indices, job } => {
             Kind::ArrayPartSplit(d::ArrayPartSplit { record: record.0, indices: Some(indices.into()), job: job.0 })
         }
-        Event::JobStarted { job, array, attempt, partition, allocation, time_limit, backfilled, at } => {
+        Event::JobStarted { job, array, attempt, partition, allocation, time_limit, backfilled, priority, at } => {
             Kind::JobStarted(d::JobStarted {
                 job: job.0,
                 array: array.map(|(array, index)| v1::DiskArrayTask { array: array.0, index }),
@@ -72,6 +73,7 @@ fn event_to_disk(event: &Event) -> v1::DiskEvent {
                 time_limit: Some(time_limit.into()),
                 backfilled: *backfilled,
                 at: at.0,
+                priority: *priority,
             })
         }
         Event::AttemptConfirmed { job, attempt, node } => Kind::AttemptConfirmed(d::AttemptConfirmed {
@@ -110,11 +112,23 @@ fn event_to_disk(event: &Event) -> v1::DiskEvent {
             hold: hold_to_disk(*hold),
             at: at.0,
         }),
-        Event::JobPriority { job, priority, base_priority, hold } => Kind::JobPriority(d::JobPriority {
+        Event::JobPriority { job, priority, base_priority, hold, given } => Kind::JobPriority(d::JobPriority {
             job: job.0,
             priority: *priority,
             base_priority: *base_priority,
             hold: hold_to_disk(*hold),
+            given: *given,
+        }),
+        Event::UsageCharged { job, charge } => Kind::UsageCharged(usage::charge_to_disk(*job, charge)),
+        Event::UsageRebased { at, half_life_ms, constant } => Kind::UsageRebased(d::UsageRebased {
+            at: at.0,
+            half_life_ms: *half_life_ms,
+            constant: constant.iter().map(|o| usage::owner_to_disk(o, None)).collect(),
+        }),
+        Event::UsageCleared { owners, at } => Kind::UsageCleared(d::UsageCleared {
+            all: owners.is_none(),
+            owners: owners.iter().flatten().map(|o| usage::owner_to_disk(o, None)).collect(),
+            at: at.0,
         }),
         Event::JobUpdated {
             job,
@@ -217,6 +231,7 @@ fn event_from_disk(event: v1::DiskEvent) -> Result<Event> {
             allocation: Arc::new(convert(e.allocation, "allocation")?),
             time_limit: convert(e.time_limit, "time_limit")?,
             backfilled: e.backfilled,
+            priority: e.priority,
             at: Time(e.at),
         },
         Kind::AttemptConfirmed(e) => {
@@ -256,6 +271,20 @@ fn event_from_disk(event: v1::DiskEvent) -> Result<Event> {
             priority: e.priority,
             base_priority: e.base_priority,
             hold: hold_from_disk(e.hold)?,
+            given: e.given,
+        },
+        Kind::UsageCharged(e) => {
+            let (job, charge) = usage::charge_from_disk(e)?;
+            Event::UsageCharged { job, charge: Box::new(charge) }
+        }
+        Kind::UsageRebased(e) => Event::UsageRebased {
+            at: Time(e.at),
+            half_life_ms: e.half_life_ms,
+            constant: usage::owners_from_disk(e.constant)?,
+        },
+        Kind::UsageCleared(e) => Event::UsageCleared {
+            owners: if e.all { None } else { Some(usage::owners_from_disk(e.owners)?) },
+            at: Time(e.at),
         },
         Kind::JobUpdated(e) => Event::JobUpdated {
             job: job_id(e.job, "job")?,

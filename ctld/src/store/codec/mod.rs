@@ -10,10 +10,13 @@ mod config;
 mod event;
 mod job;
 mod node;
+mod usage;
 
 pub use event::{decode_record, encode_record};
 pub use job::{job_from_disk, job_to_disk};
 pub use node::{node_from_disk, node_to_disk, partition_from_disk, partition_to_disk};
+
+pub use usage::{usage_from_disk, usage_to_disk};
 
 pub(super) use config::{config_from_disk, config_to_disk};
 pub use sluice_proto::convert::ConvertError;
