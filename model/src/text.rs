@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 /// An immutable, cheaply cloned byte string. May hold any bytes, NUL and invalid UTF-8 included.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OsBytes(Arc<[u8]>);
 
 impl OsBytes {
@@ -37,11 +37,6 @@ impl OsBytes {
     }
 }
 
-impl Default for OsBytes {
-    fn default() -> Self {
-        OsBytes(Arc::default())
-    }
-}
 impl From<&str> for OsBytes {
     fn from(s: &str) -> Self {
         OsBytes::new(s)
