@@ -24,6 +24,8 @@ fn fold<'a>(names: impl Iterator<Item = &'a NodeName>) -> String {
 pub struct Detail {
     /// Request, allocation, outcome …
     pub full: bool,
+    /// With `full`: all of it but request, allocation and steps, which are most of a record.
+    pub brief: bool,
     pub steps: bool,
     pub estimates: bool,
 }
@@ -143,19 +145,21 @@ pub fn job(job: &Job, state: &State, remarks: &Remarks, now: Time, detail: Detai
     if let Phase::Completing { outcome, .. } = &job.phase {
         record.completing_state = outcome.state.long().to_owned();
     }
-    if detail.steps || detail.full {
+    if (detail.steps || detail.full) && !detail.brief {
         record.steps = job.steps.values().map(|s| v1::StepRecord::from(s.as_ref())).collect();
     }
     if detail.full {
-        add_detail(&mut record, job, state, remarks);
+        add_detail(&mut record, job, state, remarks, detail.brief);
     }
     record
 }
 
-fn add_detail(record: &mut v1::JobRecord, job: &Job, state: &State, remarks: &Remarks) {
-    record.spec = Some(Box::new(v1::JobSpec::from(job.spec.as_ref())));
+fn add_detail(record: &mut v1::JobRecord, job: &Job, state: &State, remarks: &Remarks, brief: bool) {
+    if !brief {
+        record.spec = Some(Box::new(v1::JobSpec::from(job.spec.as_ref())));
+    }
     if let Some(run) = job.run() {
-        record.allocation = Some(Box::new(v1::Allocation::from(run.allocation.as_ref())));
+        record.allocation = (!brief).then(|| Box::new(v1::Allocation::from(run.allocation.as_ref())));
         record.batch_host = run.allocation.nodes.first().map(|n| n.node.to_string()).unwrap_or_default();
         record.backfilled = run.backfilled;
         record.requested_memory_mb = query::requested(job, state).memory_mb;

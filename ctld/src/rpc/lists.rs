@@ -111,7 +111,8 @@ pub fn list_jobs(
 ) -> Result<Response<Streamed<v1::JobList>>, Status> {
     let caller = context.caller(&request)?;
     let request = request.into_inner();
-    let detail = Detail { full: request.detail, steps: request.steps, estimates: request.start_estimates };
+    let (full, steps, estimates) = (request.detail, request.steps, request.start_estimates);
+    let detail = Detail { full, steps, estimates, ..Detail::default() };
     let filter = Filter {
         jobs: targets(request.jobs)?,
         users: request.users.into_iter().collect(),
@@ -362,7 +363,7 @@ pub fn list_history(
         // The live state first: what is purged in between is then found in the history (written before it is purged).
         let state = published.state();
         let now = wall_clock();
-        let detail = Detail { full: true, steps: true, estimates: false };
+        let detail = Detail { full: true, steps: true, estimates: false, brief: request.brief };
         let ids = |t: &JobTarget| match t {
             JobTarget::Job(id) | JobTarget::Tasks(id, _) => *id,
         };

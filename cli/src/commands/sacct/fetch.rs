@@ -20,8 +20,9 @@ fn failed(error: &CallError) -> ExitCode {
     ExitCode::from(1)
 }
 
-/// The jobs asked for, in order, with the steps asked for; and the controller's time.
-async fn load(client: &mut Client, settings: &Settings) -> Result<(Vec<v1::JobRecord>, i64), ExitCode> {
+/// The jobs asked for, in order, with the steps asked for; and the controller's time. `brief`: without what few columns
+/// show, which is most of a record.
+async fn load(client: &mut Client, settings: &Settings, brief: bool) -> Result<(Vec<v1::JobRecord>, i64), ExitCode> {
     let (start, end) = settings.window.request(sluice_identity::now_ms());
     let target = |t: &sluice_model::job_target::JobTarget| v1::JobTarget {
         job: t.job.0,
@@ -39,6 +40,7 @@ async fn load(client: &mut Client, settings: &Settings) -> Result<(Vec<v1::JobRe
         start,
         end,
         duplicates: settings.duplicates,
+        brief,
     };
     let answer = client.list_history(request).await.map_err(|e| failed(&e))?;
     Ok((select::select(settings, answer.now, answer.jobs), answer.now))
@@ -57,7 +59,7 @@ fn context<'a>(settings: &Settings, clock: &'a Clock, cluster: &'a str) -> Conte
 }
 
 pub async fn table(client: &mut Client, settings: &Settings) -> Result<Vec<u8>, ExitCode> {
-    let (jobs, now) = load(client, settings).await?;
+    let (jobs, now) = load(client, settings, settings.is_brief()).await?;
     let clock = Clock::from_environment(now);
     Ok(rows(settings, &context(settings, &clock, &client.config.cluster), &jobs))
 }
@@ -100,7 +102,7 @@ pub async fn json(
     words: &[OsString],
     style: Style,
 ) -> Result<Vec<u8>, ExitCode> {
-    let (jobs, now) = load(client, settings).await?;
+    let (jobs, now) = load(client, settings, false).await?;
     let clock = Clock::from_environment(now);
     let context = context(settings, &clock, &client.config.cluster);
     let mut lines: Vec<serde_json::Value> = Vec::new();
@@ -112,7 +114,7 @@ pub async fn json(
 
 /// `--batch-script`: the script of each job, `NONE` where there is none (any more).
 pub async fn scripts(client: &mut Client, settings: &Settings) -> Result<Vec<u8>, ExitCode> {
-    let (jobs, _) = load(client, settings).await?;
+    let (jobs, _) = load(client, settings, false).await?;
     let mut out = Vec::new();
     for job in &jobs {
         let request = v1::JobIdRequest { job: job.id, array_index: None };

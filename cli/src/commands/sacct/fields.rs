@@ -30,6 +30,52 @@ pub enum Figure {
     MinTask,
 }
 
+impl Field {
+    /// Shown from a brief record: one without specification, allocation and steps.
+    pub fn is_brief(self) -> bool {
+        use Field::*;
+        matches!(
+            self,
+            Account
+                | AllocCpus
+                | AllocNodes
+                | Cluster
+                | CpuTime
+                | CpuTimeRaw
+                | DbIndex
+                | DerivedExitCode
+                | Elapsed
+                | ElapsedRaw
+                | Eligible
+                | End
+                | ExitCode
+                | Flags
+                | Gid
+                | JobId
+                | JobIdRaw
+                | JobName
+                | Nodes
+                | NodeList
+                | Partition
+                | Planned
+                | Priority
+                | Qos
+                | QosRaw
+                | Reason
+                | Restarts
+                | Start
+                | State
+                | Submit
+                | Suspended
+                | TimeLimit
+                | TimeLimitRaw
+                | Uid
+                | User
+                | Fixed(_)
+        )
+    }
+}
+
 /// What a column shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Field {

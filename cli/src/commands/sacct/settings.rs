@@ -55,6 +55,16 @@ pub struct Settings {
     pub clusters: Option<String>,
 }
 
+impl Settings {
+    /// Nothing that is shown or asked for needs more than a brief record.
+    pub fn is_brief(&self) -> bool {
+        self.allocations_only
+            && self.wckeys.is_empty()
+            && self.constraints.is_empty()
+            && self.columns.iter().all(|column| column.field.is_brief())
+    }
+}
+
 fn fail(message: &str) -> ExitCode {
     crate::errln!("sacct: error: {message}");
     ExitCode::from(1)

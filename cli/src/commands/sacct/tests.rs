@@ -158,3 +158,16 @@ fn options_that_make_no_sense_are_refused() {
         assert!(refused(words), "{words}");
     }
 }
+
+#[test]
+fn a_list_that_is_asked_for_in_brief_shows_the_same() {
+    let words = "-X -P --format=JobID,JobIDRaw,JobName,Partition,Account,AllocCPUS,AllocNodes,State,ExitCode,\
+                 DerivedExitCode,Elapsed,ElapsedRaw,CPUTime,CPUTimeRAW,Start,End,Submit,Eligible,User,UID,GID,QOS,\
+                 NodeList,NNodes,Priority,Reason,Restarts,Flags,Suspended,Timelimit,TimelimitRaw,Planned,DBIndex";
+    assert!(read(words).is_brief());
+    let brief = |job: v1::JobRecord| v1::JobRecord { spec: None, allocation: None, steps: Vec::new(), ..job };
+    assert_eq!(printed_of(fixture::jobs().into_iter().map(brief).collect(), words), printed(words));
+    for words in ["-P", "-X -P -W key", "-X -P -C fast", "-X -P --format=JobID,WorkDir", "-X -P --format=ReqTRES"] {
+        assert!(!read(words).is_brief(), "{words}");
+    }
+}
