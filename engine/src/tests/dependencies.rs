@@ -1,7 +1,9 @@
 use super::world::*;
 use crate::command::{Command, JobTarget};
+use crate::job::ArrayRole;
 use crate::reject::Reject;
-use sluice_model::{JobId, JobState, Reason};
+use sluice_model::index_set::IndexSet;
+use sluice_model::{JobId, JobSpec, JobState, Reason};
 
 #[test]
 fn afterok_waits_for_success() {
@@ -191,4 +193,45 @@ fn a_changed_dependency_takes_effect_and_a_circle_is_refused() {
     w.ok(Command::UpdateJob { caller: user(1500), target: JobTarget::Job(b), change: change(None) });
     assert_eq!(w.schedule(), [b]);
     let _: JobId = a;
+}
+
+#[test]
+fn what_waits_for_tasks_that_are_cancelled_together_learns_it_at_once() {
+    let mut w = World::new();
+    let first = w.submit(JobSpec { hold: true, ..array("0-5") });
+    let corr = w.submit(JobSpec { dependency: after("aftercorr:1").dependency, ..array("0-7") });
+    let any = w.submit(after("afterany:1_1"));
+    let ok = w.submit(after("afterok:1_2"));
+    let other = w.submit(after("afterok:1_4"));
+    let all = w.submit(after("afterany:1"));
+    let some = JobTarget::Tasks(first, IndexSet::range(0, 2));
+    w.ok(Command::Cancel { caller: user(1500), target: some });
+    let lost = *w.state.index.arrays[&corr].blocks.get_min().unwrap();
+    assert_eq!(w.job(lost).array, ArrayRole::Block { array: corr, indices: IndexSet::range(0, 2) });
+    for job in [lost, ok] {
+        assert_eq!(w.reason(job), Some(Reason::DependencyNeverSatisfied), "{job}");
+    }
+    for job in [corr, other, all] {
+        assert_eq!(w.reason(job), Some(Reason::Dependency), "{job}");
+    }
+    assert_eq!(w.schedule(), [any]);
+    w.run(any, OK);
+    // The others run and end well: each lets its counterpart go, and the last of them also what has none.
+    w.ok(Command::Release { caller: user(1500), target: JobTarget::Job(first) });
+    let mut ran = IndexSet::new();
+    for _ in 0..20 {
+        for job in w.schedule() {
+            if let ArrayRole::Task { array, index } = w.job(job).array
+                && array == corr
+            {
+                ran.insert(index);
+            }
+            w.run(job, OK);
+        }
+    }
+    assert_eq!(ran, IndexSet::range(3, 7));
+    for job in [other, all] {
+        assert_eq!(w.state_of(job), JobState::Completed, "{job}");
+    }
+    w.assert_replays();
 }
