@@ -140,7 +140,10 @@ impl Classes {
         let class = Class {
             alone: shape.demand.need(tasks),
             single: shape.one_node()
-                && (shape.demand.max_nodes == Some(1) || tasks == 1 || matches!(shape.demand.tasks, Tasks::PerNode(_))),
+                && (shape.demand.max_nodes == Some(1)
+                    || tasks == 1
+                    || matches!(shape.demand.tasks, Tasks::PerNode(_))
+                    || shape.has_one_node(cluster)),
             cpus: shape.demand.expected_cpus(&cluster.partitions[partition as usize], &cluster.nodes),
             shape,
             example: Arc::clone(&job.request),

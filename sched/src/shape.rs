@@ -266,6 +266,10 @@ impl Shape {
         nodes
     }
 
+    /// There is no second node for it.
+    pub fn has_one_node(&self, cluster: &Cluster) -> bool {
+        self.kinds.iter().map(|k| cluster.kinds.all[*k as usize].nodes.len()).sum::<usize>() <= 1
+    }
     /// One of its nodes.
     pub fn admits(&self, cluster: &Cluster, node: u32) -> bool {
         self.kinds.contains(&cluster.kinds.of[node as usize]) && !self.excludes(node)

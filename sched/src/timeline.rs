@@ -260,11 +260,6 @@ impl Timeline {
         }
     }
 
-    /// MiB free now.
-    pub fn free_memory(&self, node: usize) -> i64 {
-        self.capacity(node)[MEMORY] - self.row(node)[MEMORY]
-    }
-
     fn takes_jobs(&self, cluster: &Cluster, node: usize) -> bool {
         cluster.nodes.get(node).is_none_or(|n| n.available)
     }

@@ -67,10 +67,11 @@ impl Pass<'_> {
             return Err(reason);
         }
         let known = self.classes.get(class);
+        let mut fits_now = false;
         let reason = match self.licensed(&known.shape, until) {
             false => Reason::Licenses,
             true if known.is_full() => return Err(Reason::Resources),
-            true => match self.search(known, job, until) {
+            true => match self.search(known, job, until, &mut fits_now) {
                 Some(placed) => {
                     self.plan.work += 1;
                     let sticky = (placed.shares.len() == 1).then(|| placed.shares[0].node);
@@ -81,6 +82,7 @@ impl Pass<'_> {
             },
         };
         if reason == Reason::Resources
+            && !fits_now
             && let Err(lack) = self.possible_now(known, job)
         {
             self.classes.run(class).full = Some(lack);
@@ -114,13 +116,14 @@ impl Pass<'_> {
         licenses.iter().zip(&free).all(|(need, have)| need <= have)
     }
 
-    fn search(&self, class: &Class, job: JobId, until: i64) -> Option<Placed> {
+    /// `fits_now`: becomes true when it is seen on the way that one would fit if nothing were planned.
+    fn search(&self, class: &Class, job: JobId, until: i64, fits_now: &mut bool) -> Option<Placed> {
         let shape = &class.shape;
         if shape.one_node() {
             if let Some(node) = class.run.sticky.filter(|n| self.fits_alone(shape, *n, job, until).1) {
                 return self.alone(shape, node, until);
             }
-            let (found, spread) = self.best_alone(class, job, until);
+            let (found, spread) = self.best_alone(class, job, until, fits_now);
             match found {
                 Some(node) => return self.alone(shape, node, until),
                 None if !spread => return None,
@@ -140,7 +143,7 @@ impl Pass<'_> {
         // Without backfill it may be others that are in the way.
         let job = if self.cluster.policy.backfill { job } else { JobId(0) };
         if shape.one_node() {
-            let (found, spread) = self.best_alone(class, job, NOW);
+            let (found, spread) = self.best_alone(class, job, NOW, &mut false);
             if found.is_some() {
                 return Ok(());
             }
@@ -183,7 +186,7 @@ impl Pass<'_> {
     }
 
     /// The best node that has room for all of it; without one, whether it could be spread over several.
-    fn best_alone(&self, class: &Class, job: JobId, until: i64) -> (Option<u32>, bool) {
+    fn best_alone(&self, class: &Class, job: JobId, until: i64, fits_now: &mut bool) -> (Option<u32>, bool) {
         let shape = &class.shape;
         let (mut free, mut row) = (vec![0; self.timeline.layout.stride], Vec::new());
         let mut from = 0;
@@ -196,19 +199,19 @@ impl Pass<'_> {
                 let mut best = u32::MAX;
                 for bucket in &level {
                     let found = bucket.first(best, |node| {
-                        let usable = self.timeline.window(self.cluster, node as usize, until, &mut free);
+                        self.timeline.free_now(node as usize, &mut free);
                         // The bound on memory speaks of now.
-                        let memory = if until == NOW { free[MEMORY] } else { self.timeline.free_memory(node as usize) };
-                        let passes = usable
-                            && self.may_use(shape, node, job)
-                            && placement::take(
-                                shape,
-                                self.cluster.spec(node),
-                                &free,
-                                shape.tasks_alone(),
-                                &[],
-                                &mut row,
-                            );
+                        let memory = free[MEMORY];
+                        let spec = self.cluster.spec(node);
+                        let mut fits =
+                            |free: &[i64]| placement::take(shape, spec, free, shape.tasks_alone(), &[], &mut row);
+                        if !self.may_use(shape, node, job) || !fits(&free) {
+                            return (memory, false);
+                        }
+                        *fits_now = true;
+                        let planned = until != NOW && self.timeline.is_planned(node as usize);
+                        let passes = !planned
+                            || (self.timeline.window(self.cluster, node as usize, until, &mut free) && fits(&free));
                         (memory, passes)
                     });
                     best = found.unwrap_or(best);

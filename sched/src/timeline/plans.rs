@@ -118,6 +118,11 @@ impl Timeline {
         }
     }
 
+    /// Something is planned on this node.
+    pub fn is_planned(&self, node: usize) -> bool {
+        self.plans.place[node].is_some()
+    }
+
     /// Forgets all planned starts.
     pub fn clear_plans(&mut self) {
         for (node, _) in self.plans.on.drain(..) {
