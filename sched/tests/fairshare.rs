@@ -181,15 +181,14 @@ fn any_members() -> impl Strategy<Value = Vec<Member>> {
     })
 }
 
-/// Charges usage upwards, as the engine does.
+/// Charges what each has used itself upwards, as the engine does (accounts: by users who are gone).
 fn charged(mut members: Vec<Member>) -> Vec<Member> {
-    for at in (1..members.len()).rev() {
-        if members[at].is_user {
-            let (usage, mut up) = (members[at].usage, members[at].parent);
-            while let Some(p) = up {
-                members[p as usize].usage += usage;
-                up = members[p as usize].parent;
-            }
+    let own: Vec<f64> = members.iter().map(|m| m.usage).collect();
+    for at in 1..members.len() {
+        let mut up = members[at].parent;
+        while let Some(p) = up {
+            members[p as usize].usage += own[at];
+            up = members[p as usize].parent;
         }
     }
     members
