@@ -4,6 +4,7 @@
 use crate::owner::{OwnerHandle, wall_clock};
 use crate::view::{Published, Remarks};
 use sluice_engine::{Command, query};
+use sluice_model::config::UsageReset;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -104,10 +105,27 @@ pub async fn run(
     }
 }
 
+/// Whether all usage is to be forgotten: a period has begun since that was last done (or since the controller runs).
+fn usage_is_due(published: &Published, started: sluice_model::Time, zone: &jiff::tz::TimeZone) -> bool {
+    let state = published.state();
+    let Some(config) = &state.config else { return false };
+    if config.priority.usage_reset == UsageReset::Now {
+        // Once at each start.
+        return state.usage.reset.is_none_or(|reset| reset < started);
+    }
+    let since = state.usage.reset.unwrap_or(started);
+    config.priority.usage_reset.last_due(wall_clock(), zone).is_some_and(|due| due > since)
+}
+
 /// Sends `Tick` when the engine wants one, at least once a second.
 pub async fn tick(published: Arc<Published>, owner: OwnerHandle, mut changed: watch::Receiver<u64>) {
     const LONGEST: Duration = Duration::from_secs(1);
+    let started = wall_clock();
+    let zone = jiff::tz::TimeZone::system();
     loop {
+        if usage_is_due(&published, started, &zone) && owner.command(Command::ResetUsage).await.is_err() {
+            tracing::warn!("usage could not be reset; it is tried again");
+        }
         let wait = query::next_wakeup(&published.state())
             .map_or(LONGEST, |at| at.since(wall_clock()))
             .clamp(Duration::from_millis(5), LONGEST);

@@ -169,6 +169,8 @@ pub enum Command {
     },
     /// Time passes: limits, grace periods, begin times, node time-outs, MinJobAge.
     Tick,
+    /// All usage is forgotten (PriorityUsageResetPeriod). Reply::Done.
+    ResetUsage,
 }
 
 /// One start as planned.

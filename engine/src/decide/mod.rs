@@ -69,6 +69,11 @@ pub fn decide(state: &State, now: Time, cmd: &Command) -> Result<Decision, Rejec
         Command::Accounting { caller, request } => accounting::request(cx_ref, caller, request),
         Command::Configure { config } => config::configure(cx_ref, config),
         Command::Archived { jobs } => tick::archived(cx_ref, jobs),
+        Command::ResetUsage => {
+            let at = cx_ref.now;
+            cx_ref.emit(Event::UsageCleared { owners: None, at });
+            Ok(Reply::Done)
+        }
         Command::Tick => tick::tick(cx_ref),
     }?;
     settle::settle(&mut cx);

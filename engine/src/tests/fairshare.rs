@@ -280,3 +280,16 @@ fn a_partitions_qos_limits_its_jobs_and_one_that_denies_refuses_at_once() {
     assert_eq!(detail, "MaxTRESPU of user 1600 in QOS part is billing=5: 0 in use, 7 asked");
     w.submit(of(1600, "phys", 2));
 }
+
+#[test]
+fn a_reset_forgets_what_all_have_used_and_remembers_when() {
+    let mut w = World::with_accounts(config());
+    let id = w.submit(of(1500, "chem", 2));
+    w.schedule();
+    w.pass(100);
+    w.run(id, OK);
+    w.ok(Command::ResetUsage);
+    assert_eq!(cpu_secs(&w, &account(&w, "root")), 0.0);
+    assert_eq!(w.state.usage.reset, Some(w.now));
+    w.assert_replays();
+}

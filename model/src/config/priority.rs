@@ -4,8 +4,9 @@
 
 use super::fields::{Field, list, quote};
 use super::reader::Section;
-use crate::time::format_elapsed_long;
+use crate::time::{Time, format_elapsed_long};
 use crate::tres_weights::TresWeights;
+use jiff::tz::TimeZone;
 use std::time::Duration;
 
 /// How the queue is ordered (PriorityType).
@@ -77,6 +78,22 @@ impl UsageReset {
             UsageReset::Quarterly => "QUARTERLY",
             UsageReset::Yearly => "YEARLY",
         }
+    }
+    /// The last midnight, up to now, at which all usage is forgotten; None: there is none.
+    pub fn last_due(self, now: Time, tz: &TimeZone) -> Option<Time> {
+        let date = jiff::Timestamp::from_millisecond(now.0).ok()?.to_zoned(tz.clone()).date();
+        let first = match self {
+            UsageReset::None | UsageReset::Now => return None,
+            UsageReset::Daily => date,
+            UsageReset::Weekly => {
+                let days = i64::from(date.weekday().to_sunday_zero_offset());
+                date.checked_sub(jiff::Span::new().days(days)).ok()?
+            }
+            UsageReset::Monthly => date.first_of_month(),
+            UsageReset::Quarterly => jiff::civil::Date::new(date.year(), (date.month() - 1) / 3 * 3 + 1, 1).ok()?,
+            UsageReset::Yearly => date.first_of_year(),
+        };
+        Some(Time(first.to_zoned(tz.clone()).ok()?.timestamp().as_millisecond()))
     }
     pub fn parse(text: &str) -> Option<UsageReset> {
         UsageReset::ALL.iter().find(|r| r.as_str().eq_ignore_ascii_case(text)).copied()

@@ -339,3 +339,22 @@ fn a_wrong_priority_setting_is_named_with_its_line_and_what_is_allowed() {
     assert!(with("usage_reset_period = \"hourly\"").contains("NONE, NOW, DAILY"));
     assert!(with("weight_fair_share = 1").contains("did you mean 'weight_fairshare'?"));
 }
+
+#[test]
+fn usage_is_forgotten_at_the_midnight_that_the_period_names() {
+    let tz = jiff::tz::TimeZone::fixed(jiff::tz::offset(2));
+    let at = |text: &str| crate::Time(format!("{text}+02:00").parse::<jiff::Timestamp>().unwrap().as_millisecond());
+    // A Monday.
+    let now = at("2026-11-30T15:00:00");
+    for (period, due) in [
+        (UsageReset::Daily, "2026-11-30T00:00:00"),
+        (UsageReset::Weekly, "2026-11-29T00:00:00"),
+        (UsageReset::Monthly, "2026-11-01T00:00:00"),
+        (UsageReset::Quarterly, "2026-10-01T00:00:00"),
+        (UsageReset::Yearly, "2026-01-01T00:00:00"),
+    ] {
+        assert_eq!(period.last_due(now, &tz), Some(at(due)), "{period:?}");
+        assert_eq!(period.last_due(at(due), &tz), Some(at(due)), "{period:?} at that very moment");
+    }
+    assert_eq!(UsageReset::Now.last_due(now, &tz), None);
+}
