@@ -39,6 +39,11 @@ impl Published {
     pub fn remarks(&self) -> Arc<Remarks> {
         self.remarks.load_full()
     }
+    /// The priorities and limits in force, made anew when their time has come.
+    pub fn board(&self, state: &State, now: Time) -> Arc<Board> {
+        let board = Arc::clone(&self.remarks().board);
+        if board.is_stale(state, now) { Arc::new(Board::new(state, now, Some(&board))) } else { board }
+    }
     pub fn publish_state(&self, state: State) {
         self.state.store(Arc::new(state));
     }

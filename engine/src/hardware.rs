@@ -4,7 +4,8 @@
 
 use crate::state::State;
 use sluice_model::NodeName;
-use sluice_sched::{ClusterView, NodeView, PartitionView, Policy};
+use sluice_model::config::PriorityKind;
+use sluice_sched::{BackfillOrder, ClusterView, NodeView, PartitionView, Policy};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -41,6 +42,14 @@ impl PartialEq for Hardware {
 }
 impl Eq for Hardware {}
 
+/// The default order backfills the shortest first; the others keep the queue's order, as Slurm does.
+fn backfill_order(kind: PriorityKind) -> BackfillOrder {
+    match kind {
+        PriorityKind::SmallestFirst => BackfillOrder::Shortest,
+        PriorityKind::Fifo | PriorityKind::Multifactor => BackfillOrder::Queue,
+    }
+}
+
 impl State {
     /// Makes `hardware` anew from the configuration, nodes and partitions.
     pub(crate) fn refresh_hardware(&mut self) {
@@ -52,6 +61,7 @@ impl State {
             policy: Policy {
                 queue_depth: config.scheduling.queue_depth,
                 backfill: config.scheduling.backfill,
+                backfill_order: backfill_order(config.priority.kind),
                 default_memory_per_cpu_mb: config.scheduling.default_memory_per_cpu_mb,
                 default_memory_per_node_mb: config.scheduling.default_memory_per_node_mb,
                 ..Policy::default()

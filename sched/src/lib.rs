@@ -29,6 +29,7 @@ pub mod fairshare;
 pub mod feasibility;
 pub mod input;
 pub mod limits;
+pub mod overtaking;
 pub mod plan;
 pub mod priority;
 pub mod reasons;

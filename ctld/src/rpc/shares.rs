@@ -19,10 +19,7 @@ pub fn list_priorities(context: &Context, request: Request<v1::Empty>) -> Result
     context.caller(&request)?;
     let state = context.published.state();
     let now = wall_clock();
-    let mut board = Arc::clone(&context.published.remarks().board);
-    if board.is_stale(&state, now) {
-        board = Arc::new(Board::new(&state, now, Some(&board)));
-    }
+    let board = context.published.board(&state, now);
     let config = state.config.as_ref().map(|c| c.priority.clone()).unwrap_or_default();
     let jobs = if board.computes() { priorities(&state, &board) } else { Vec::new() };
     Ok(Response::new(v1::PriorityList {

@@ -19,7 +19,8 @@ pub async fn why(context: &Context, request: Request<v1::WhyRequest>) -> Result<
     let id = JobId(job);
     let answer = tokio::task::spawn_blocking(move || {
         let now = wall_clock();
-        if let Some(live) = query::why(&published.state(), now, id, array_index) {
+        let state = published.state();
+        if let Some(live) = query::why(&state, now, &published.board(&state, now), id, array_index) {
             return Ok(Some(reply(live, now.0)));
         }
         let mut found: Option<Job> = None;
@@ -55,7 +56,8 @@ pub async fn why_node(
     let published = Arc::clone(&context.published);
     let answer = tokio::task::spawn_blocking(move || {
         let now = wall_clock();
-        query::why_node(&published.state(), now, &name).ok_or(name).map(|why| node_reply(why, now.0))
+        let state = published.state();
+        query::why_node(&state, now, &published.board(&state, now), &name).ok_or(name).map(|why| node_reply(why, now.0))
     });
     match answer.await.map_err(|e| Status::internal(e.to_string()))? {
         Ok(answer) => Ok(Response::new(answer)),

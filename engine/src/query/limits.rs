@@ -24,15 +24,7 @@ impl Counted {
             return None;
         }
         let board = Board::new(state, now, None);
-        let rules = board.rules.as_ref().filter(|r| !r.is_empty())?;
-        let mut tally = Tally::new(rules);
-        for job in state.index.active.iter().filter_map(|id| state.jobs.get(id)) {
-            let (Some(run), Phase::Running(_)) = (job.run(), &job.phase) else { continue };
-            let ends = job.time_limit.duration().map(|d| run.started.plus(d));
-            let minutes = ends.map(|end| (end.since(now).as_secs()).div_ceil(60));
-            let ask = Ask { tres: run_tres(state, job, run), nodes: Vec::new(), minutes };
-            tally.add(&board.charge(job), partition_qos(state, &board, job.partition.as_deref()), &ask);
-        }
+        let tally = tally(state, now, &board)?;
         Some(Counted { board, tally })
     }
 
@@ -54,6 +46,29 @@ impl Counted {
         }
         admitted
     }
+}
+
+/// What running jobs count for now; None when no limit is set.
+fn tally(state: &State, now: Time, board: &Board) -> Option<Tally> {
+    let rules = board.rules.as_ref().filter(|r| !r.is_empty())?;
+    let mut tally = Tally::new(rules);
+    for job in state.index.active.iter().filter_map(|id| state.jobs.get(id)) {
+        let (Some(run), Phase::Running(_)) = (job.run(), &job.phase) else { continue };
+        let ends = job.time_limit.duration().map(|d| run.started.plus(d));
+        let minutes = ends.map(|end| (end.since(now).as_secs()).div_ceil(60));
+        let ask = Ask { tres: run_tres(state, job, run), nodes: Vec::new(), minutes };
+        tally.add(&board.charge(job), partition_qos(state, board, job.partition.as_deref()), &ask);
+    }
+    Some(tally)
+}
+
+/// The limit that a waiting job would break in its first partition if it started now, by what it asks for.
+pub(super) fn hit(state: &State, now: Time, board: &Board, job: &Job) -> Option<LimitHit> {
+    let mut tally = tally(state, now, board)?;
+    let (tres, ..) = super::board::asked(state, job);
+    let ask = Ask { tres, nodes: Vec::new(), minutes: Ask::minutes_of(job.time_limit) };
+    let partition = job.partitions.first().map(String::as_str);
+    tally.check(&board.charge(job), partition_qos(state, board, partition), &ask).err()
 }
 
 fn partition_qos(state: &State, board: &Board, partition: Option<&str>) -> Option<u32> {

@@ -14,13 +14,17 @@ mod sooner;
 
 pub use node::{NodeWaiter, NodeWhy, why_node};
 
-use super::scheduling::{pending_job, scheduler_input};
+use super::board::Board;
+use super::feed::Outlook;
+use super::limits;
+use super::scheduling::{pending_job, scheduler_input_with};
 use super::wait_reason;
 use crate::job::{Job, Phase};
 use crate::state::State;
 use sluice_model::index_set::IndexSet;
 use sluice_model::{JobId, JobState, NodeName, Reason, Time};
 use sluice_sched::{Input, PendingJob};
+use std::cmp::Reverse;
 
 /// Said of a job that stands for others: the first few of them.
 const SHOWN: usize = 5;
@@ -95,13 +99,13 @@ pub struct Why {
     pub sooner: Vec<Sooner>,
 }
 
-/// None when no live job has this id, or is this task of an array.
-pub fn why(state: &State, now: Time, id: JobId, index: Option<u32>) -> Option<Why> {
+/// None when no live job has this id, or is this task of an array. `board`: the priorities and limits in force.
+pub fn why(state: &State, now: Time, board: &Board, id: JobId, index: Option<u32>) -> Option<Why> {
     let job = find(state, id, index)?;
     match &job.phase {
         Phase::Pending => {
             let mut answer = empty(job);
-            waiting(state, now, job, &mut answer);
+            waiting(state, now, board, job, &mut answer);
             Some(answer)
         }
         _ => Some(why_started(job)),
@@ -143,15 +147,16 @@ fn find(state: &State, id: JobId, index: Option<u32>) -> Option<&Job> {
     records.map(|j| &**j).find(|j| j.array.together().is_some_and(|indices| indices.contains(index)))
 }
 
-fn waiting(state: &State, now: Time, job: &Job, answer: &mut Why) {
+fn waiting(state: &State, now: Time, board: &Board, job: &Job, answer: &mut Why) {
     if let Some(reason) = wait_reason(job, state, now) {
         answer.reason = reason;
         rules::explain(state, now, job, reason, answer);
         return;
     }
     let next = job.array.together().and_then(|indices| indices.first()).into_iter().collect();
-    let asked = pending_job(state, job, next);
-    let mut input = scheduler_input(state, now);
+    let mut asked = pending_job(state, job, next);
+    board.over(state).pending(job, &mut asked);
+    let mut input = scheduler_input_with(state, now, board);
     // It may stand too far back in the queue to be in the pass, and of an array only the next task is asked about.
     input.pending.retain(|p| p.job != job.id);
     input.pending.push(asked.clone());
@@ -163,8 +168,16 @@ fn waiting(state: &State, now: Time, job: &Job, answer: &mut Why) {
     }
     let said = plan.reasons.iter().find(|(id, _)| *id == job.id).map(|(_, reason)| *reason);
     answer.reason = said.unwrap_or(Reason::Priority);
-    ahead(state, job, answer);
-    resources::explain(state, &input, job, &asked, &plan, answer);
+    ahead(state, &input, &asked, answer);
+    match limits::hit(state, now, board, job) {
+        Some(hit) if hit.reason == answer.reason => rules::limit(&hit, answer),
+        _ => resources::explain(state, &input, job, &asked, &plan, answer),
+    }
+    if board.overtaken.is_promoted(job.id) {
+        let text =
+            "Others have overtaken it for long enough: it now stands before all jobs that were not overtaken so long.";
+        answer.because.push(text.to_owned().into());
+    }
     let reserved = plan.reservations.iter().any(|r| r.job == job.id);
     let estimate = sluice_sched::estimate(&input, &asked);
     match &estimate {
@@ -201,17 +214,24 @@ fn certainty(reserved: bool, ahead: u64) -> String {
     }
 }
 
-/// Eligible jobs that the queue's order puts before this one and that want some partition of its.
-fn ahead(state: &State, job: &Job, answer: &mut Why) {
-    let shares = |other: &Job| other.partitions.iter().any(|p| job.partitions.contains(p));
-    let before = state.index.eligible.iter().take_while(|key| key.job != job.id);
-    for other in before.filter_map(|key| state.jobs.get(&key.job)).filter(|other| shares(other)) {
-        answer.ahead_count += other.array.together().map_or(1, IndexSet::len);
+/// Jobs that the queue's order puts before this one and that want some partition of its.
+fn ahead(state: &State, input: &Input, asked: &PendingJob, answer: &mut Why) {
+    let tier = |job: &PendingJob| {
+        job.partitions.iter().filter_map(|p| input.partitions.get(*p as usize)).map(|p| p.priority_tier).max()
+    };
+    let place = |job: &PendingJob| (Reverse(tier(job)), Reverse(job.priority), job.submitted, job.job);
+    let shares = |other: &PendingJob| other.partitions.iter().any(|p| asked.partitions.contains(p));
+    let own = place(asked);
+    let mut before: Vec<_> = input.pending.iter().filter(|p| place(p) < own && shares(p)).collect();
+    before.sort_by_key(|p| place(p));
+    for other in before {
+        let Some(job) = state.jobs.get(&other.job) else { continue };
+        answer.ahead_count += job.array.together().map_or(1, IndexSet::len);
         if answer.ahead.len() < SHOWN {
             answer.ahead.push(AheadJob {
-                job: other.id,
-                user: other.spec.user.to_string(),
-                partition: other.partitions.join(","),
+                job: job.id,
+                user: job.spec.user.to_string(),
+                partition: job.partitions.join(","),
                 priority: other.priority,
             });
         }

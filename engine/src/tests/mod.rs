@@ -10,6 +10,7 @@ mod ends;
 mod fairshare;
 mod lifecycle;
 mod nodes;
+mod order;
 mod submission;
 mod time;
 mod updates;

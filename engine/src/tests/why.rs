@@ -11,7 +11,7 @@ fn limited(spec: JobSpec, minutes: u32) -> JobSpec {
 }
 
 fn ask(w: &World, id: JobId) -> Why {
-    why(&w.state, w.now, id, None).expect("the job is known")
+    why(&w.state, w.now, &w.board, id, None).expect("the job is known")
 }
 
 fn text(why: &Why) -> String {
@@ -112,7 +112,7 @@ fn a_job_that_failed_says_with_what_and_one_that_runs_says_where() {
     let answer = ask(&w, id);
     assert_eq!(answer.reason, Reason::NonZeroExitCode);
     assert!(text(&answer).contains("exit code 3"), "{}", text(&answer));
-    assert_eq!(why(&w.state, w.now, JobId(99), None), None);
+    assert_eq!(why(&w.state, w.now, &w.board, JobId(99), None), None);
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn an_idle_node_says_why_each_waiting_job_leaves_it_alone() {
     elsewhere.request.exclude = vec!["n2".into()];
     let excluded = w.submit(elsewhere);
     w.schedule();
-    let answer = why_node(&w.state, w.now, &"n2".into()).expect("it is known");
+    let answer = why_node(&w.state, w.now, &w.board, &"n2".into()).expect("it is known");
     assert_eq!((answer.free_cpus, answer.cpus, answer.waiting), (4, 4, 2));
     let cause = |id| &answer.causes.iter().find(|c| c.jobs.contains(&id)).expect("every job has a cause").cause;
     assert!(cause(wide).contains("planned for later"), "{}", cause(wide));
@@ -139,8 +139,8 @@ fn an_idle_node_says_why_each_waiting_job_leaves_it_alone() {
             ..crate::command::NodeChange::default()
         },
     });
-    let answer = why_node(&w.state, w.now, &"n2".into()).expect("it is known");
+    let answer = why_node(&w.state, w.now, &w.board, &"n2".into()).expect("it is known");
     let said: Vec<&str> = answer.condition.iter().map(|s| s.text.as_str()).collect();
     assert!(said.iter().any(|s| s.contains("drained")) && said.iter().any(|s| s.contains("fan")), "{said:?}");
-    assert_eq!(why_node(&w.state, w.now, &"n9".into()), None);
+    assert_eq!(why_node(&w.state, w.now, &w.board, &"n9".into()), None);
 }

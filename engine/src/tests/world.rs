@@ -5,7 +5,10 @@ use crate::effect::Effect;
 use crate::event::Event;
 use crate::job::{Job, Outcome, Phase};
 use crate::{Reject, State, audit, decide, fold, query};
-use sluice_model::config::{ClusterConfig, LimitsConfig, MailConfig, SchedulingConfig, SecurityConfig, TimingConfig};
+use sluice_model::config::{
+    ClusterConfig, LimitsConfig, MailConfig, PriorityConfig, PriorityKind, SchedulingConfig, SecurityConfig,
+    TimingConfig,
+};
 use sluice_model::job::{ArraySpec, JobKind};
 use sluice_model::node::NodeReport;
 use sluice_model::request::{MemoryRequest, NodeCount, ResourceRequest};
@@ -25,7 +28,7 @@ pub struct World {
     pub effects: Vec<Effect>,
     /// Fed with every change: must plan as one that sees all for the first time.
     feed: query::Feed,
-    board: query::Board,
+    pub board: query::Board,
 }
 
 pub fn node(name: &str, cpus: u32) -> NodeSpec {
@@ -79,7 +82,8 @@ pub fn config() -> ClusterConfig {
         nodes: vec![node("n1", 4), node("n2", 4)],
         partitions: vec![partition("main", &["n1", "n2"], true)],
         scheduling: SchedulingConfig { requeue: true, enforce_partition_limits: false, ..SchedulingConfig::default() },
-        priority: sluice_model::config::PriorityConfig::default(),
+        // First come, first served: scenarios say who comes first by submitting them so.
+        priority: PriorityConfig { kind: PriorityKind::Fifo, ..PriorityConfig::default() },
         limits: LimitsConfig { max_requeue: 2, max_array_size: 1001, ..LimitsConfig::default() },
         timing: TimingConfig {
             kill_wait_secs: KILL_WAIT as u32,

@@ -15,16 +15,20 @@ pub enum PriorityKind {
     /// First come, first served (priority/basic).
     #[default]
     Fifo,
+    /// Smaller jobs first, within a budget of being overtaken (`sluice_sched::overtaking`).
+    SmallestFirst,
     /// Slurm's weighted sum of factors (priority/multifactor).
     Multifactor,
 }
 
 impl PriorityKind {
-    pub const ALL: &'static [PriorityKind] = &[PriorityKind::Fifo, PriorityKind::Multifactor];
+    pub const ALL: &'static [PriorityKind] =
+        &[PriorityKind::SmallestFirst, PriorityKind::Fifo, PriorityKind::Multifactor];
 
     /// The word of the configuration.
     pub fn as_str(self) -> &'static str {
         match self {
+            PriorityKind::SmallestFirst => "smallest_first",
             PriorityKind::Fifo => "fifo",
             PriorityKind::Multifactor => "multifactor",
         }
@@ -32,6 +36,7 @@ impl PriorityKind {
     /// As `scontrol show config` says it.
     pub fn plugin(self) -> &'static str {
         match self {
+            PriorityKind::SmallestFirst => "priority/smallest_first",
             PriorityKind::Fifo => "priority/basic",
             PriorityKind::Multifactor => "priority/multifactor",
         }

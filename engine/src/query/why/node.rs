@@ -1,7 +1,8 @@
 //! Why a node, or part of it, stands idle while jobs wait.
 
 use super::resources::name_of;
-use crate::query::{available, free, scheduler_input};
+use crate::query::board::Board;
+use crate::query::{available, free, scheduler_input_with};
 use crate::state::State;
 use sluice_model::memory::format_memory_mb;
 use sluice_model::{JobId, NodeName, Time};
@@ -37,7 +38,7 @@ pub struct NodeWhy {
 }
 
 /// None when there is no such node.
-pub fn why_node(state: &State, now: Time, name: &NodeName) -> Option<NodeWhy> {
+pub fn why_node(state: &State, now: Time, board: &Board, name: &NodeName) -> Option<NodeWhy> {
     let node = state.nodes.get(name)?;
     let left = free(state, name)?;
     let mut totals: BTreeMap<&str, u64> = BTreeMap::new();
@@ -59,7 +60,7 @@ pub fn why_node(state: &State, now: Time, name: &NodeName) -> Option<NodeWhy> {
         waiting: 0,
         causes: Vec::new(),
     };
-    let input = scheduler_input(state, now);
+    let input = scheduler_input_with(state, now, board);
     let Some(at) = input.nodes.iter().position(|n| n.spec.name == *name) else { return Some(answer) };
     let plan = sluice_sched::plan(&input);
     let mut order: Vec<String> = Vec::new();

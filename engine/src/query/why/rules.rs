@@ -8,6 +8,7 @@ use crate::state::State;
 use sluice_model::dependency::{DependencyKind, DependencyTerm};
 use sluice_model::time::format_time_limit;
 use sluice_model::{JobId, JobState, Reason, Time};
+use sluice_sched::limits::LimitHit;
 
 pub(super) fn explain(state: &State, now: Time, job: &Job, reason: Reason, answer: &mut Why) {
     match reason {
@@ -141,6 +142,23 @@ fn time_limits(state: &State, job: &Job, answer: &mut Why) {
         );
         answer.because.push(text.into());
     }
+}
+
+/// A limit of an association or QOS.
+pub(super) fn limit(hit: &LimitHit, answer: &mut Why) {
+    let name = hit.limit.as_str();
+    let text = format!(
+        "The limit {name} of {} is {}: {} of it in use, and this job needs {}.",
+        hit.owner, hit.allowed, hit.used, hit.asked
+    );
+    answer.because.push(text.into());
+    answer.numbers.push(Number {
+        what: format!("{name} of {}", hit.owner),
+        needs: hit.asked,
+        has: hit.allowed.saturating_sub(hit.used),
+        limit: Some(hit.allowed),
+        used_by: Vec::new(),
+    });
 }
 
 pub(super) fn running(job: &Job, answer: &mut Why) {

@@ -1,0 +1,92 @@
+//! Smallest first in the life of a cluster: smaller first, heavy users later, nobody overtaken for ever.
+
+use super::world::*;
+use crate::command::{Command, Reply};
+use crate::query::{Board, scheduler_input_with};
+use sluice_model::config::{ClusterConfig, PriorityConfig, PriorityKind};
+use sluice_model::request::NodeCount;
+use sluice_model::{JobId, JobSpec, TimeLimit};
+use std::cmp::Reverse;
+use std::collections::VecDeque;
+
+fn cluster() -> World {
+    let priority = PriorityConfig { kind: PriorityKind::SmallestFirst, ..PriorityConfig::default() };
+    World::with(ClusterConfig { priority, ..config() })
+}
+
+fn sized(uid: u32, cores_: u32, minutes: u32) -> JobSpec {
+    JobSpec { uid, user: format!("user{uid}").into(), time_limit: Some(TimeLimit::Minutes(minutes)), ..cores(cores_) }
+}
+
+fn order(w: &World, board: &Board) -> Vec<JobId> {
+    let mut jobs = scheduler_input_with(&w.state, w.now, board).pending;
+    jobs.sort_by_key(|p| (Reverse(p.priority), p.submitted, p.job));
+    jobs.iter().map(|p| p.job).collect()
+}
+
+#[test]
+fn the_smaller_job_goes_first_whether_shorter_or_narrower() {
+    let mut w = cluster();
+    let large = w.submit(sized(1, 4, 600));
+    let long = w.submit(sized(1, 1, 600));
+    let short = w.submit(sized(1, 1, 10));
+    let again = w.submit(sized(1, 1, 10));
+    let board = Board::new(&w.state, w.now, None);
+    assert_eq!(order(&w, &board), [short, again, long, large], "equals keep the order of arrival");
+    let parts = &board.parts(&w.state, w.job(long))[0];
+    let sum = parts.weighted.age + parts.weighted.fairshare + parts.weighted.job_size;
+    assert_eq!(sum, f64::from(parts.total), "sprio's parts add up");
+}
+
+#[test]
+fn who_used_much_of_late_comes_after_others_with_jobs_of_the_same_size() {
+    let mut w = cluster();
+    let used = w.submit(sized(1, 4, 60));
+    w.schedule();
+    w.pass(1800);
+    w.run(used, OK);
+    let heavy = w.submit(sized(1, 1, 10));
+    let light = w.submit(sized(2, 1, 10));
+    let board = Board::new(&w.state, w.now, None);
+    assert_eq!(order(&w, &board), [light, heavy]);
+    assert!(board.parts(&w.state, w.job(heavy))[0].weighted.fairshare < 0.0);
+}
+
+/// A pass with the board that the cluster keeps.
+fn pass(w: &mut World) -> Vec<JobId> {
+    let plan = sluice_sched::plan(&scheduler_input_with(&w.state, w.now, &w.board));
+    match w.ok(Command::ApplyPlan { starts: plan.starts }) {
+        Reply::Affected { jobs } => jobs,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn under_an_endless_stream_of_small_jobs_a_job_as_wide_as_the_machine_starts() {
+    let mut w = cluster();
+    for _ in 0..8 {
+        w.submit(sized(1, 1, 10));
+    }
+    let mut ends: VecDeque<(i64, JobId)> = pass(&mut w).into_iter().zip(1..).map(|(job, m)| (m, job)).collect();
+    assert_eq!(ends.len(), 8, "the machine is full");
+    let mut spec = sized(2, 4, 60);
+    spec.request.nodes = Some(NodeCount { min: 2, max: Some(2) });
+    spec.request.ntasks = Some(2);
+    let wide = w.submit(spec);
+    // Every minute two of the small jobs arrive and those that have had their ten minutes end.
+    let started = (1..200).find(|minute| {
+        w.submit(sized(3, 1, 10));
+        w.submit(sized(3, 1, 10));
+        w.pass(60);
+        while let Some((_, job)) = ends.front().filter(|(end, _)| end <= minute).copied() {
+            w.run(job, OK);
+            ends.pop_front();
+        }
+        ends.extend(pass(&mut w).into_iter().map(|job| (minute + 10, job)));
+        !w.nodes_of(wide).is_empty()
+    });
+    // Ten minutes are typical here: promoted at the first refresh (five minutes) after as long a wait, and what runs
+    // then ends ten minutes later at the latest.
+    let minute = started.expect("it starts");
+    assert!((10..=26).contains(&minute), "{minute}");
+}
