@@ -5,7 +5,7 @@
 //! lines when it is loaded.
 
 use crate::trace::TraceJob;
-use sluice_model::config::ClusterConfig;
+use sluice_model::config::{ClusterConfig, PriorityKind};
 use sluice_sched::Policy as Rules;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -168,6 +168,10 @@ impl Policy {
 
     /// What the policy's definition asks of the configuration.
     pub fn configure(&self, config: &mut ClusterConfig) {
+        if self.order != Order::Configured {
+            // Arrival, or the priority that jobs are submitted with.
+            config.priority.kind = PriorityKind::Fifo;
+        }
         if self.backfill != Backfill::Configured {
             config.scheduling.backfill = self.backfill != Backfill::None;
             config.scheduling.queue_depth = u32::MAX;

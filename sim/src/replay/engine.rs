@@ -24,6 +24,8 @@ pub(super) struct Engine {
     pub now: Time,
     /// The scheduler, with what it knows.
     feed: query::Feed,
+    /// Priorities and limits, made anew in the configuration's period.
+    board: query::Board,
     /// For nodes, besides launches.
     effects: Vec<Effect>,
     pub commands: u64,
@@ -37,6 +39,7 @@ impl Engine {
             state: State::default(),
             now,
             feed: query::Feed::new(),
+            board: query::Board::default(),
             effects: Vec::new(),
             commands: 0,
             spent: Duration::ZERO,
@@ -107,7 +110,11 @@ impl Engine {
     }
 
     pub fn plan(&mut self, policy: &Policy, jobs: &Jobs) -> Plan {
-        self.feed.plan(&self.state, self.now, &Foresight { policy, jobs })
+        if self.board.is_stale(&self.state, self.now) {
+            self.board = query::Board::new(&self.state, self.now, Some(&self.board));
+            self.feed.start_anew();
+        }
+        self.feed.plan(&self.state, self.now, &Foresight { policy, jobs, board: self.board.over(&self.state) })
     }
 
     /// Why this job waits, as squeue would say.

@@ -2,13 +2,13 @@
 
 use crate::policy::Policy;
 use crate::trace::{Trace, TraceJob};
-use sluice_engine::query::Outlook;
+use sluice_engine::query::{Outlook, Over};
 use sluice_engine::{Job, State};
 use sluice_model::config::ClusterConfig;
 use sluice_model::job::JobKind;
 use sluice_model::request::{GresRequest, GresScope, MemoryRequest, NodeCount, ResourceRequest};
 use sluice_model::{BlobId, JobId, JobSpec, Time, TimeLimit};
-use sluice_sched::{PendingJob, RunningJob};
+use sluice_sched::{Input, PendingJob, RunningJob};
 use std::collections::BTreeMap;
 
 /// How long the scheduler is told that jobs run.
@@ -172,20 +172,26 @@ impl Jobs {
     }
 }
 
-/// Durations as the trace has them, to the second: limits are whole minutes.
+/// Durations as the trace has them, to the second (limits are whole minutes), and the priorities of the board.
 pub(super) struct Foresight<'a> {
     pub jobs: &'a Jobs,
     pub policy: &'a Policy,
+    pub board: Over<'a>,
 }
 
 impl Outlook for Foresight<'_> {
     fn policy(&self, policy: &mut sluice_sched::Policy) {
         self.policy.adjust(policy);
     }
+    fn limits(&self, shown: &mut Input) {
+        self.board.limits(shown);
+    }
     fn pending(&self, job: &Job, shown: &mut PendingJob) {
+        self.board.pending(job, shown);
         shown.expected_ms = self.jobs.position(job.id).map(|at| self.jobs.expected[at as usize]);
     }
     fn running(&self, job: &Job, shown: &mut RunningJob) {
+        self.board.running(job, shown);
         let expected = self.jobs.position(job.id).map(|at| self.jobs.expected[at as usize]);
         let started = job.run().map(|run| run.started);
         shown.expected_end = started.zip(expected).map(|(start, ms)| Time(start.0.saturating_add(ms)));
