@@ -23,7 +23,7 @@ pub enum PriorityKind {
 
 impl PriorityKind {
     pub const ALL: &'static [PriorityKind] =
-        &[PriorityKind::SmallestFirst, PriorityKind::Fifo, PriorityKind::Multifactor];
+        &[PriorityKind::Fifo, PriorityKind::SmallestFirst, PriorityKind::Multifactor];
 
     /// The word of the configuration.
     pub fn as_str(self) -> &'static str {
@@ -215,7 +215,7 @@ pub(super) fn read(mut s: Section<'_, '_, '_>) -> PriorityConfig {
         let found = PriorityKind::parse(&text);
         if found.is_none() {
             let words: Vec<&str> = PriorityKind::ALL.iter().map(|k| k.as_str()).collect();
-            s.problem("type", format!("expected {}, found \"{text}\"", words.join(" or ")));
+            s.problem("type", format!("expected one of {}, found \"{text}\"", words.join(", ")));
         }
         found
     });

@@ -331,7 +331,10 @@ fn a_wrong_priority_setting_is_named_with_its_line_and_what_is_allowed() {
         assert_eq!(list.len(), 1, "{list:?}");
         list.into_iter().next().unwrap()
     };
-    assert_eq!(with("type = \"random\""), "17: priority.type: expected fifo or multifactor, found \"random\"");
+    assert_eq!(
+        with("type = \"random\""),
+        "17: priority.type: expected one of fifo, smallest_first, multifactor, found \"random\""
+    );
     assert!(with("weight_age = -1").starts_with("17: priority.weight_age: expected a whole number from 0"));
     assert!(with("flags = [\"FOO\"]").contains("'FOO' is no priority flag; known: ACCRUE_ALWAYS"));
     assert!(with("weight_tres = \"cpu=x\"").contains("invalid TRES weight 'x'"));
