@@ -120,14 +120,17 @@ impl Classes {
 
     /// The class of this job in this partition.
     pub fn of(&mut self, cluster: &Cluster, timeline: &Timeline, job: &PendingJob, partition: u32) -> u32 {
+        // Where nothing is limited, jobs of all users are alike.
+        let limited = cluster.limits.as_ref().is_some_and(|rules| !rules.is_empty());
+        let charge = if limited { job.charge } else { Charge::default() };
         let mut hasher = Mix::default();
-        (&job.request.request, &job.request.licenses, job.exclusive, partition, job.charge).hash(&mut hasher);
+        (&job.request.request, &job.request.licenses, job.exclusive, partition, charge).hash(&mut hasher);
         let hash = hasher.finish();
         let same = |at: &&u32| {
             let class = &self.all[**at as usize];
             class.shape.partition == partition
                 && class.exclusive == job.exclusive
-                && class.charge == job.charge
+                && class.charge == charge
                 && (Arc::ptr_eq(&class.example, &job.request)
                     || (class.example.request == job.request.request && class.example.licenses == job.request.licenses))
         };
@@ -148,7 +151,7 @@ impl Classes {
             shape,
             example: Arc::clone(&job.request),
             exclusive: job.exclusive,
-            charge: job.charge,
+            charge,
             hash,
             queue: Queue::default(),
             by_size: Queue::default(),
