@@ -73,6 +73,20 @@ fn a_change_is_asked_about_and_what_changes_nothing_is_a_failure() {
 }
 
 #[test]
+fn what_was_dumped_is_loaded_again_whole() {
+    let cluster = enforcing();
+    cluster.ok(&["sacctmgr", "-i", "add", "account", "science", "fairshare=50", "grptres=cpu=10,gres/gpu:a100=2"]);
+    cluster.ok(&["sacctmgr", "-i", "add", "user", &me(&cluster), "account=science", "maxwall=1-0"]);
+    let all = ["sacctmgr", "-nP", "show", "assoc", "format=account,user,share,grptres,maxwall,qos"];
+    let before = cluster.ok(&all);
+    cluster.ok(&["sacctmgr", "dump", "file=tree.cfg"]);
+    assert!(cluster.ok(&["sacctmgr", "-i", "load", "tree.cfg"]).contains(" Nothing new added."));
+    cluster.ok(&["sacctmgr", "-i", "delete", "account", "science"]);
+    cluster.ok(&["sacctmgr", "-i", "load", "tree.cfg"]);
+    assert_eq!(cluster.ok(&all), before);
+}
+
+#[test]
 fn only_operators_change_accounts() {
     if !nix::unistd::geteuid().is_root() {
         eprintln!("skipped: needs root to run commands as another user");

@@ -8,6 +8,7 @@ mod book;
 mod change;
 mod confirm;
 mod fields;
+mod file;
 mod keys;
 mod list;
 mod problems;

@@ -309,3 +309,20 @@ fn removing_a_user_takes_all_of_theirs_or_only_what_is_named() {
     let all = AccountingRequest::RemoveUsers { filter: AssocFilter::default() };
     assert!(w.try_account(operator(), all).is_err());
 }
+
+#[test]
+fn several_changes_at_once_are_all_made_or_none() {
+    let mut w = World::with_accounts(config());
+    let before = w.state.accounting.clone();
+    let bad = AccountingRequest::All { requests: vec![add_account("a", "root"), add_account("b", "nosuch")] };
+    assert!(w.try_account(operator(), bad).is_err());
+    assert_eq!(w.state.accounting, before);
+    let good = AccountingRequest::All {
+        requests: vec![add_account("a", "root"), add_account("b", "a"), add_user("user1600", "b")],
+    };
+    let report = w.account(good.clone());
+    assert_eq!((report.accounts, report.associations.len()), (names(&["a", "b"]), 3));
+    let nested = AccountingRequest::All { requests: vec![good] };
+    assert!(w.try_account(operator(), nested).is_err());
+    w.assert_replays();
+}

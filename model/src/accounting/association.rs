@@ -95,9 +95,9 @@ impl Default for Shares {
 }
 
 impl Shares {
-    /// A number up to 2,147,483,647, or `parent`.
+    /// A number below 2,147,483,647, or `parent`, for which Slurm's dumps write that number.
     pub fn parse(text: &str) -> Option<Shares> {
-        if text.eq_ignore_ascii_case("parent") {
+        if text.eq_ignore_ascii_case("parent") || text == "2147483647" {
             return Some(Shares::Parent);
         }
         crate::error::digits(text, u64::from(u32::MAX / 2)).map(|n| Shares::Number(n as u32))
@@ -236,6 +236,7 @@ mod tests {
     #[test]
     fn shares_and_levels_are_read_as_sacctmgr_reads_them() {
         assert_eq!(Shares::parse("PARENT"), Some(Shares::Parent));
+        assert_eq!(Shares::parse("2147483647"), Some(Shares::Parent));
         assert_eq!(Shares::parse("50"), Some(Shares::Number(50)));
         assert_eq!(Shares::parse("-5"), None);
         assert_eq!(AdminLevel::parse("admin"), Some(AdminLevel::Administrator));

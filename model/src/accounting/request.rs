@@ -257,6 +257,10 @@ pub enum AccountingRequest {
         accounts: Vec<String>,
         users: Vec<String>,
     },
+    /// One after the other, all or none; not nested.
+    All {
+        requests: Vec<AccountingRequest>,
+    },
 }
 
 /// An association in words.
@@ -284,6 +288,14 @@ pub struct AccountingReport {
 impl AccountingReport {
     pub fn is_empty(&self) -> bool {
         *self == AccountingReport::default()
+    }
+
+    pub fn merge(&mut self, more: AccountingReport) {
+        self.accounts.extend(more.accounts);
+        self.users.extend(more.users);
+        self.qos.extend(more.qos);
+        self.associations.extend(more.associations);
+        self.coordinators.extend(more.coordinators);
     }
 }
 

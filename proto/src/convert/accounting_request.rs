@@ -277,6 +277,9 @@ pub fn accounting_request_to_wire(request: &AccountingRequest, dry_run: bool) ->
         R::RemoveUsers { filter } => m::Kind::RemoveUsers(filter.into()),
         R::RemoveQos { names } => m::Kind::RemoveQos(list(names)),
         R::RemoveCoordinators { accounts, users } => m::Kind::RemoveCoordinators(coordinators(accounts, users)),
+        R::All { requests } => m::Kind::All(v1::AccountingRequests {
+            requests: requests.iter().map(|r| accounting_request_to_wire(r, dry_run)).collect(),
+        }),
     };
     v1::AccountingRequest { dry_run, kind: Some(kind) }
 }
@@ -324,6 +327,15 @@ impl TryFrom<v1::AccountingRequest> for AccountingRequest {
             Kind::RemoveAccounts(m) => R::RemoveAccounts { names: names(m.names, "names")? },
             Kind::RemoveUsers(m) => R::RemoveUsers { filter: AssocFilter::try_from(m).within("remove_users")? },
             Kind::RemoveQos(m) => R::RemoveQos { names: names(m.names, "names")? },
+            Kind::All(m) => {
+                check_len(m.requests.len(), "all", limits::ARGS, "items")?;
+                let part = |r: v1::AccountingRequest| match r.kind {
+                    // Or a message could nest without end.
+                    Some(Kind::All(_)) => Err(ConvertError::new("all", "is nested")),
+                    _ => R::try_from(r),
+                };
+                R::All { requests: m.requests.into_iter().map(part).collect::<Result<_>>().within("all")? }
+            }
             Kind::RemoveCoordinators(m) => {
                 R::RemoveCoordinators { accounts: names(m.accounts, "accounts")?, users: names(m.users, "users")? }
             }
@@ -459,6 +471,14 @@ mod tests {
             assert!(message.dry_run);
             assert_eq!(AccountingRequest::try_from(message), Ok(request));
         }
+    }
+
+    #[test]
+    fn several_requests_are_one_but_do_not_nest() {
+        let all = AccountingRequest::All { requests: samples() };
+        assert_eq!(AccountingRequest::try_from(accounting_request_to_wire(&all, false)), Ok(all.clone()));
+        let nested = AccountingRequest::All { requests: vec![all] };
+        assert!(AccountingRequest::try_from(accounting_request_to_wire(&nested, false)).is_err());
     }
 
     #[test]

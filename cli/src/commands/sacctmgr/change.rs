@@ -271,7 +271,7 @@ fn known_to_the_system(names: &[String]) -> bool {
         .all(|name| confirm::ask(&format!("There is no uid for user '{name}'\nAre you sure you want to continue?")))
 }
 
-async fn send(session: &mut Session, request: &AccountingRequest, dry_run: bool) -> Option<AccountingReport> {
+pub async fn send(session: &mut Session, request: &AccountingRequest, dry_run: bool) -> Option<AccountingReport> {
     let message = accounting_request_to_wire(request, dry_run);
     let client = session.client()?;
     // A change that is made twice comes to the same, but the second answer would say that nothing was new.
@@ -291,7 +291,7 @@ async fn send(session: &mut Session, request: &AccountingRequest, dry_run: bool)
 }
 
 /// What is about to happen, as Slurm says it.
-fn text(request: &AccountingRequest, changes: &Changes, report: &AccountingReport, cluster: &str) -> String {
+pub fn text(request: &AccountingRequest, changes: &Changes, report: &AccountingReport, cluster: &str) -> String {
     use AccountingRequest as R;
     let mut out = String::new();
     let names = |out: &mut String, head: &str, names: &[String]| {
@@ -372,6 +372,18 @@ fn text(request: &AccountingRequest, changes: &Changes, report: &AccountingRepor
             }
         }
         R::RemoveQos { .. } => names(&mut out, " Deleting QOS(s)...", &report.qos),
+        R::All { .. } => {
+            names(&mut out, " Accounts", &report.accounts);
+            names(&mut out, " Users", &report.users);
+            if !report.associations.is_empty() {
+                put(&mut out, " Associations");
+                report.associations.iter().for_each(|a| put(&mut out, &modified_line(a, cluster)));
+            }
+            if !report.coordinators.is_empty() {
+                put(&mut out, " Coordinators");
+                report.coordinators.iter().for_each(|(u, a)| put(&mut out, &format!("  U = {u:<9} A = {a:<10}")));
+            }
+        }
         R::RemoveCoordinators { accounts, users } => {
             names(&mut out, " Removing Coordinators with user name", users);
             names(&mut out, " From Account(s)", accounts);

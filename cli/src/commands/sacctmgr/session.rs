@@ -5,6 +5,7 @@
 use super::book::Book;
 use super::change::{self, Kind};
 use super::fields::Entity;
+use super::file;
 use super::list::{self, Query};
 use super::problems;
 use super::words::find;
@@ -62,6 +63,8 @@ Commands:
   delete ENTITY where SPECS         account, coordinator, qos, user (remove is the same)
   list ENTITY [SPECS]               account, association, cluster, problem, qos, runawayjobs, tres, user, wckey
                                     (show is the same)
+  dump [CLUSTER] [file=FILE]        write accounts, users and associations to a file
+  load [file=]FILE                  add or change what such a file says, also one of Slurm's
   ping                              is the controller up?
   help, version, quit
 
@@ -78,6 +81,8 @@ enum Command {
     Version,
     Quit,
     Ping,
+    Dump,
+    Load,
     Switch(fn(&mut Session)),
     Refused(&'static str),
 }
@@ -105,8 +110,8 @@ static COMMANDS: &[(&str, Command)] = &[
     ("verbose", Command::Switch(|_| ())),
     ("archive", Command::Refused("the controller keeps its history itself, without a database to archive")),
     ("clear", Command::Refused("there is no database daemon with statistics of its own")),
-    ("dump", Command::Refused("dumping to a file comes with a later release; `sacctmgr -P list` prints all there is")),
-    ("load", Command::Refused("loading from a file comes with a later release")),
+    ("dump", Command::Dump),
+    ("load", Command::Load),
     ("reconfigure", Command::Refused("there is no database daemon; `scontrol reconfigure` reads the configuration")),
     ("shutdown", Command::Refused("there is no database daemon; `scontrol shutdown` stops the controller")),
 ];
@@ -222,6 +227,8 @@ impl Session {
                 true
             }
             Command::Ping => self.ping().await,
+            Command::Dump => file::dump(self, rest).await,
+            Command::Load => file::load(self, rest).await,
             Command::Switch(set) => {
                 set(self);
                 Box::pin(self.perform(rest)).await

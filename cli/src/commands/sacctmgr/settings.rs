@@ -61,7 +61,7 @@ pub fn set(changes: &mut Changes, key: Key, of_qos: bool, word: &Word) -> Result
             Some(priority) => changes.assoc.priority = Some(priority),
             None => return bad("Priority"),
         },
-        Key::Qos => changes.assoc.qos.push(edit(word, lower_set(value))),
+        Key::Qos => changes.assoc.qos.extend(qos_edits(word, value)),
         Key::DefaultQos => {
             let name = value.to_lowercase();
             changes.assoc.default_qos = Some(Some(name).filter(|n| n != "-1" && !n.is_empty()));
@@ -114,6 +114,18 @@ fn edit(word: &Word, names: BTreeSet<String>) -> ListEdit {
         Sign::Add => ListEdit::Add(names),
         Sign::Remove => ListEdit::Remove(names),
     }
+}
+
+/// Names may have signs of their own: `qos=+high,-normal`, as dumps have it.
+fn qos_edits(word: &Word, value: &str) -> Vec<ListEdit> {
+    let names = lower_set(value);
+    if word.sign != Sign::Plain || !names.iter().any(|n| n.starts_with(['+', '-'])) {
+        return vec![edit(word, names)];
+    }
+    let with = |sign: char| names.iter().filter_map(|n| n.strip_prefix(sign).map(str::to_owned)).collect();
+    let plain: BTreeSet<String> = names.iter().filter(|n| !n.starts_with(['+', '-'])).cloned().collect();
+    let edits = [ListEdit::Set(plain), ListEdit::Add(with('+')), ListEdit::Remove(with('-'))];
+    edits.into_iter().filter(|e| !e.names().is_empty()).collect()
 }
 
 /// `-1` clears.

@@ -1,6 +1,6 @@
 //! Additions. What exists already is passed over.
 
-use super::{check_assoc, check_defaults, check_names, check_qos, check_user, known_qos, lower, may_manage, problem};
+use super::{check_assoc, check_names, check_qos, check_user, known_qos, lower, may_manage, problem};
 use crate::command::Caller;
 use crate::decide::{Cx, operators_only};
 use crate::event::Event;
@@ -49,7 +49,7 @@ pub(super) fn accounts(
         add_association(cx, &name, None, None, assoc, report);
         report.accounts.push(name);
     }
-    check_defaults(cx)
+    Ok(())
 }
 
 fn add_association(
@@ -148,7 +148,7 @@ pub(super) fn users(
             }
         }
     }
-    check_defaults(cx)
+    Ok(())
 }
 
 pub(super) fn qos(

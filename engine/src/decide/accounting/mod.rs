@@ -20,26 +20,44 @@ use sluice_model::accounting::{
 const MOST: usize = 100_000;
 
 pub(super) fn request(cx: &mut Cx, caller: &Caller, request: &AccountingRequest) -> Result<Reply, Reject> {
-    use AccountingRequest as R;
     let mut report = AccountingReport::default();
     match request {
-        R::AddAccounts { names, account, assoc } => add::accounts(cx, caller, names, account, assoc, &mut report),
+        AccountingRequest::All { requests } if requests.len() > MOST => {
+            return problem(format!("{} changes at once; {MOST} at most", requests.len()));
+        }
+        AccountingRequest::All { requests } => {
+            for request in requests {
+                let mut part = AccountingReport::default();
+                one(cx, caller, request, &mut part)?;
+                report.merge(part);
+            }
+        }
+        single => one(cx, caller, single, &mut report)?,
+    }
+    check_defaults(cx)?;
+    Ok(Reply::Accounting { report: Box::new(report) })
+}
+
+fn one(cx: &mut Cx, caller: &Caller, request: &AccountingRequest, report: &mut AccountingReport) -> Result<(), Reject> {
+    use AccountingRequest as R;
+    match request {
+        R::AddAccounts { names, account, assoc } => add::accounts(cx, caller, names, account, assoc, report),
         R::AddUsers { names, accounts, partitions, user, assoc } => {
             let wanted = add::Users { names, accounts, partitions };
-            add::users(cx, caller, &wanted, user, assoc, &mut report)
+            add::users(cx, caller, &wanted, user, assoc, report)
         }
-        R::AddQos { names, qos } => add::qos(cx, caller, names, qos, &mut report),
-        R::AddCoordinators { accounts, users } => add::coordinators(cx, caller, accounts, users, &mut report),
-        R::ModifyAccounts { names, account, assoc } => modify::accounts(cx, caller, names, account, assoc, &mut report),
-        R::ModifyUsers { filter, user, assoc } => modify::users(cx, caller, filter, user, assoc, &mut report),
-        R::ModifyQos { names, qos } => modify::qos(cx, caller, names, qos, &mut report),
-        R::ModifyCluster { assoc } => modify::cluster(cx, caller, assoc, &mut report),
-        R::RemoveAccounts { names } => remove::accounts(cx, caller, names, &mut report),
-        R::RemoveUsers { filter } => remove::users(cx, caller, filter, &mut report),
-        R::RemoveQos { names } => remove::qos(cx, caller, names, &mut report),
-        R::RemoveCoordinators { accounts, users } => remove::coordinators(cx, caller, accounts, users, &mut report),
-    }?;
-    Ok(Reply::Accounting { report: Box::new(report) })
+        R::AddQos { names, qos } => add::qos(cx, caller, names, qos, report),
+        R::AddCoordinators { accounts, users } => add::coordinators(cx, caller, accounts, users, report),
+        R::ModifyAccounts { names, account, assoc } => modify::accounts(cx, caller, names, account, assoc, report),
+        R::ModifyUsers { filter, user, assoc } => modify::users(cx, caller, filter, user, assoc, report),
+        R::ModifyQos { names, qos } => modify::qos(cx, caller, names, qos, report),
+        R::ModifyCluster { assoc } => modify::cluster(cx, caller, assoc, report),
+        R::RemoveAccounts { names } => remove::accounts(cx, caller, names, report),
+        R::RemoveUsers { filter } => remove::users(cx, caller, filter, report),
+        R::RemoveQos { names } => remove::qos(cx, caller, names, report),
+        R::RemoveCoordinators { accounts, users } => remove::coordinators(cx, caller, accounts, users, report),
+        R::All { .. } => problem("changes of several parts have no parts of several parts"),
+    }
 }
 
 fn problem<T>(detail: impl Into<String>) -> Result<T, Reject> {

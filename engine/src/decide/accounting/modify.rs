@@ -1,6 +1,6 @@
 //! Changes. Associations of users are found by user, account and partition; the general one of an account by its name.
 
-use super::{check_assoc, check_defaults, check_qos, check_user, lower, may_manage, problem};
+use super::{check_assoc, check_qos, check_user, lower, may_manage, problem};
 use crate::command::{Caller, Role};
 use crate::decide::{Cx, operators_only};
 use crate::event::Event;
@@ -68,7 +68,7 @@ pub(super) fn accounts(
             report.associations.extend(before);
         }
     }
-    check_defaults(cx)
+    Ok(())
 }
 
 fn change_association(cx: &mut Cx, id: AssocId, change: &AssocChange) {
@@ -103,7 +103,7 @@ pub(super) fn users(
             report.associations.push(cx.accounting.name(&a));
         }
     }
-    check_defaults(cx)
+    Ok(())
 }
 
 /// The users themselves: level, defaults, wckeys.
@@ -190,5 +190,5 @@ pub(super) fn cluster(cx: &mut Cx, caller: &Caller, assoc: &AssocChange, report:
     let Some(root) = cx.accounting.of_account(ROOT).cloned() else { return Ok(()) };
     change_association(cx, root.id, assoc);
     report.associations.push(cx.accounting.name(&root));
-    check_defaults(cx)
+    Ok(())
 }
