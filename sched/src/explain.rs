@@ -147,7 +147,7 @@ pub fn node_obstacle(input: &Input, job: &PendingJob, partition: u32, node: u32)
 fn obstacle(input: &Input, job: &PendingJob, demand: &Demand, node: u32, used: &NodeUse) -> Option<Obstacle> {
     let seen = &input.nodes[node as usize];
     let (spec, request) = (&*seen.spec, job.resources());
-    if request.exclude.iter().any(|n| *n == spec.name) {
+    if request.exclude.contains(&spec.name) {
         return Some(Obstacle::Excluded);
     }
     if let Some(wanted) = request.constraint.as_ref().filter(|c| !c.matches(&spec.features)) {
