@@ -5,9 +5,10 @@
 //! start is not delayed by anything that starts later in the same pass, and that every job that waits has a reason.
 //! Must not read a clock, draw a random number, or change anything.
 //!
-//! The order of things in one pass: `order` sorts the queue, `shape` finds the nodes that could ever run a request and
-//! `demand` what it takes there, `placement` chooses among what is free, `concrete` picks the very cores and devices,
-//! `timeline` knows what will be free when, `backfill` walks the queue with all of these.
+//! The order of things: `Scheduler` keeps what outlives a pass, `plan` fills one and asks it once. `cluster` knows which nodes
+//! are alike, `classes` which jobs; `order` sorts each class's queue, `shape` finds the nodes that could ever run a request
+//! and `demand` what it takes there, `timeline` knows what is free when and `vacancy` where, `placement` chooses among
+//! that, `concrete` picks the very cores and devices, `backfill` walks the queue with all of these.
 
 mod backfill;
 mod classes;
