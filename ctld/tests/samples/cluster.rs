@@ -117,7 +117,7 @@ pub fn config() -> ClusterConfig {
     ClusterConfig {
         cluster_name: "tiny".to_owned(),
         nodes: vec![node_spec("node1"), node_spec("node2")],
-        partitions: vec![partition()].into(),
+        partitions: vec![partition()],
         scheduling: SchedulingConfig {
             queue_depth: 500,
             backfill: true,
