@@ -22,7 +22,7 @@ pub mod usage;
 
 pub use audit::audit;
 pub use command::Command;
-pub use decide::{Decision, decide};
+pub use decide::{Decision, advance, decide};
 pub use effect::Effect;
 pub use event::Event;
 pub use fold::fold;

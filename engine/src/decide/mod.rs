@@ -41,7 +41,38 @@ pub struct Decision {
 /// Decides one command at one moment.
 pub fn decide(state: &State, now: Time, cmd: &Command) -> Result<Decision, Reject> {
     let mut cx = Cx::new(state, now);
-    let cx_ref = &mut cx;
+    let reply = dispatch(&mut cx, cmd)?;
+    Ok(Decision { events: cx.events, effects: cx.effects, reply })
+}
+
+/// Decides and folds in one go, for those who need no copy of the state from before and make nothing durable (the trace
+/// simulator): most commands change the state in place, each event once. The same decision and the same state as `decide`
+/// and `fold`; after a refusal the state is as before.
+pub fn advance(state: &mut State, now: Time, cmd: &Command) -> Result<Decision, Reject> {
+    // These refuse before their first event or not at all.
+    let in_place = matches!(
+        cmd,
+        Command::Submit { .. }
+            | Command::AttemptConfirmed { .. }
+            | Command::BatchEnded { .. }
+            | Command::AttemptGone { .. }
+            | Command::ApplyPlan { .. }
+            | Command::Archived { .. }
+            | Command::Tick
+    );
+    if !in_place {
+        let decision = decide(state, now, cmd)?;
+        decision.events.iter().for_each(|event| fold(state, event));
+        return Ok(decision);
+    }
+    let mut cx = Cx { held: Held::InPlace(state), now, events: Vec::new(), effects: Vec::new(), moved: Vec::new() };
+    let reply = dispatch(&mut cx, cmd);
+    debug_assert!(reply.is_ok() || cx.events.is_empty(), "refused after an event: {cmd:?}");
+    Ok(Decision { events: cx.events, effects: cx.effects, reply: reply? })
+}
+
+fn dispatch(cx: &mut Cx, cmd: &Command) -> Result<Reply, Reject> {
+    let cx_ref = &mut *cx;
     let reply = match cmd {
         Command::Submit { caller, spec, key } => submit::submit(cx_ref, caller, spec, *key),
         Command::Cancel { caller, target } => cancel::cancel(cx_ref, caller, target),
@@ -76,14 +107,13 @@ pub fn decide(state: &State, now: Time, cmd: &Command) -> Result<Decision, Rejec
         }
         Command::Tick => tick::tick(cx_ref),
     }?;
-    settle::settle(&mut cx);
-    Ok(Decision { events: cx.events, effects: cx.effects, reply })
+    settle::settle(cx);
+    Ok(reply)
 }
 
 /// A decision in the making.
 pub(crate) struct Cx<'a> {
-    base: &'a State,
-    scratch: Option<State>,
+    held: Held<'a>,
     pub(crate) now: Time,
     pub(crate) events: Vec<Event>,
     pub(crate) effects: Vec<Effect>,
@@ -91,26 +121,51 @@ pub(crate) struct Cx<'a> {
     pub(crate) moved: Vec<JobId>,
 }
 
+/// The state that a decision rests on.
+enum Held<'a> {
+    /// As it was: nothing has been decided on.
+    Before(&'a State),
+    /// A copy with the events so far.
+    Copy(Box<State>),
+    /// The state itself changes with each event.
+    InPlace(&'a mut State),
+}
+
 impl std::ops::Deref for Cx<'_> {
     type Target = State;
     fn deref(&self) -> &State {
-        self.scratch.as_ref().unwrap_or(self.base)
+        match &self.held {
+            Held::Before(state) => state,
+            Held::Copy(state) => state,
+            Held::InPlace(state) => state,
+        }
     }
 }
 
 impl<'a> Cx<'a> {
     pub(crate) fn new(base: &'a State, now: Time) -> Self {
-        Cx { base, scratch: None, now, events: Vec::new(), effects: Vec::new(), moved: Vec::new() }
+        Cx { held: Held::Before(base), now, events: Vec::new(), effects: Vec::new(), moved: Vec::new() }
     }
 
     /// Decides on an event; what is read from here on includes it.
     pub(crate) fn emit(&mut self, event: Event) {
-        fold(self.scratch.get_or_insert_with(|| self.base.clone()), &event);
+        match &mut self.held {
+            Held::Before(base) => {
+                let mut copy = Box::new(base.clone());
+                fold(&mut copy, &event);
+                self.held = Held::Copy(copy);
+            }
+            Held::Copy(copy) => fold(copy, &event),
+            Held::InPlace(state) => fold(state, &event),
+        }
         self.events.push(event);
     }
 
     /// Decides on the last event of a decision: nothing reads the state after it.
     pub(crate) fn emit_last(&mut self, event: Event) {
+        if let Held::InPlace(state) = &mut self.held {
+            fold(state, &event);
+        }
         self.events.push(event);
     }
 

@@ -3,7 +3,7 @@
 
 use super::checks::Checks;
 use sluice_engine::command::Reply;
-use sluice_engine::{Command, Effect, Event, Reject, State, decide, fold};
+use sluice_engine::{Command, Effect, Event, Reject, State, advance, decide, fold};
 use sluice_model::Time;
 use std::sync::Arc;
 
@@ -62,20 +62,30 @@ impl Controller {
     pub fn command(&mut self, now: Time, command: Command, waiting: Waiting, checks: &mut Checks) {
         self.clock = self.clock.max(now);
         let command = Arc::new(command);
-        let outcome = match decide(&self.state, self.clock, &command) {
+        let mut in_place = self.state.clone();
+        let advanced = advance(&mut in_place, self.clock, &command);
+        let decided = decide(&self.state, self.clock, &command);
+        if advanced != decided {
+            checks.violation(format!("advance decides otherwise than decide: {command:?}"));
+        }
+        let outcome = match decided {
             Ok(decision) => {
                 let before = self.state.clone();
                 for event in &decision.events {
                     fold(&mut self.state, event);
                 }
                 checks.step(&before, &self.state, &command, &decision);
+                checks.same(&in_place, &self.state, "advance");
                 if !decision.events.is_empty() {
                     self.journal.push(decision.events);
                 }
                 self.effects.extend(decision.effects);
                 Ok(decision.reply)
             }
-            Err(reject) => Err(reject),
+            Err(reject) => {
+                checks.same(&in_place, &self.state, "a refusal by advance");
+                Err(reject)
+            }
         };
         self.held.push(Left { waiting, outcome, command });
     }
