@@ -4,6 +4,7 @@ use crate::generate::Recipe;
 use crate::policy::Policy;
 use crate::replay::Estimates;
 use crate::trace::{LimitSteps, Window};
+use crate::whatif::WhatIf;
 use clap::Parser;
 use std::path::PathBuf;
 
@@ -18,6 +19,9 @@ pub struct Arguments {
     /// Standard Workload Format, or a table (TSV, CSV) with a header; gzip or plain
     #[arg(long, value_name = "FILE", required_unless_present = "generate", conflicts_with = "generate")]
     pub trace: Option<PathBuf>,
+    /// The trace's name in titles, instead of its file's
+    #[arg(long, value_name = "TEXT")]
+    pub title: Option<String>,
     /// Make a workload up: jobs=N,seed=N,procs=N[,load=X]
     #[arg(long, value_name = "RECIPE", value_parser = Recipe::parse)]
     pub generate: Option<Recipe>,
@@ -36,6 +40,9 @@ pub struct Arguments {
     /// Several policies, side by side
     #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
     pub compare: Vec<String>,
+    /// Also with changes: nodes+=4, procs+=64, scheduling.queue_depth=100, partition.max_time="1-0" …
+    #[arg(long, value_name = "CHANGES", value_parser = WhatIf::parse, conflicts_with = "starts")]
+    pub what_if: Option<WhatIf>,
     /// What the scheduler is told of run times
     #[arg(long, value_name = "limit|exact", default_value = "limit", value_parser = Estimates::parse)]
     pub estimates: Estimates,

@@ -4,10 +4,14 @@
 //! processors alone is one node with so many CPUs: then a job fits when enough processors are free, wherever they are.
 
 use crate::policy::Policy;
+use crate::whatif::WhatIf;
 use sluice_model::config::{self, ClusterConfig};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use toml_edit::DocumentMut;
+
+/// The name of the cluster that is nothing but a number of processors.
+pub const PLAIN: &str = "plain-processors";
 
 /// Where the configuration comes from.
 #[derive(Clone, Debug)]
@@ -59,15 +63,16 @@ impl Machine {
 
     /// One node with so many CPUs, and memory for a job on each.
     pub fn of_processors(procs: u32) -> Result<Machine, MachineError> {
-        let text = "cluster_name = \"sim\"\n[[node]]\nname = \"machine\"\ncpus = 1\nmemory_mb = 1\n\
+        let text = "cluster_name = \"plain-processors\"\n[[node]]\nname = \"machine\"\ncpus = 1\nmemory_mb = 1\n\
              [[partition]]\nname = \"all\"\nnodes = \"ALL\"\ndefault = true\n";
         let machine = Machine::from_text(text, Path::new("(processors)"))?;
         Ok(Machine { processors: Some(procs), ..machine })
     }
 
-    /// The cluster under a policy: the policy's sections replace the file's.
-    pub fn under(&self, policy: &Policy) -> Result<ClusterConfig, MachineError> {
+    /// The cluster under a policy: the policy's sections replace the file's, and then come the changes to be tried.
+    pub fn under(&self, policy: &Policy, what_if: Option<&WhatIf>) -> Result<ClusterConfig, MachineError> {
         let mut document = self.document.clone();
+        let mut processors = self.processors;
         for (key, item) in policy.sections().iter() {
             document.insert(key, item.clone());
         }
@@ -75,8 +80,13 @@ impl Machine {
             Some(file) => format!("{} with {}", self.file.display(), file.display()),
             None => format!("{} with policy {}", self.file.display(), policy.name()),
         };
+        if let Some(what_if) = what_if {
+            what_if
+                .apply(&mut document, &mut processors)
+                .map_err(|what| MachineError::Form(vec![format!("--what-if {what_if}: {what}")]))?;
+        }
         let mut config = config::parse(&document.to_string(), &name).map_err(problems)?;
-        if let (Some(procs), [node]) = (self.processors, &mut config.nodes[..]) {
+        if let (Some(procs), [node]) = (processors, &mut config.nodes[..]) {
             // More than a real node may have.
             (node.cpus, node.cores_per_socket, node.memory_mb) = (procs, procs, u64::from(procs));
         }

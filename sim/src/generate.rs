@@ -106,6 +106,8 @@ pub fn generate(recipe: &Recipe) -> Trace {
             widest: program.cpus,
             nodes: 0,
             gpus: 0,
+            memory_mb: 0,
+            partition: None,
             gpu_type: None,
             user: user as u32,
             group: user as u32 % 8,

@@ -149,6 +149,11 @@ impl Policy {
         NAMED.iter().map(|n| format!("  {:18}{}\n", n.name, n.about)).collect()
     }
 
+    /// Order and limits are those of the configuration; otherwise the policy has an order of its own.
+    pub fn is_configured(&self) -> bool {
+        self.order == Order::Configured
+    }
+
     /// The priority with which a job is submitted, when the policy's order is not the configuration's or the arrival's.
     pub fn priority(&self, job: &TraceJob) -> Option<u32> {
         let size = u64::from(if job.gpus > 0 { job.gpus } else { job.cpus });

@@ -9,6 +9,7 @@ mod jobs;
 
 pub use jobs::Estimates;
 
+use crate::cluster::PLAIN;
 use crate::policy::Policy;
 use crate::trace::{Cause, Skipped, Trace};
 use engine::Engine;
@@ -138,7 +139,8 @@ impl<'a> World<'a> {
     ) -> Result<World<'a>, ReplayError> {
         let origin = trace.unix_start.filter(|t| *t > 0).unwrap_or(ORIGIN_SECS);
         let start = trace.jobs.first().map_or(0, |j| j.submit);
-        let jobs = Jobs::new(trace, &config, estimates);
+        let plain = config.cluster_name == PLAIN;
+        let jobs = Jobs::new(trace, &config, plain, estimates);
         let engine = Engine::new(Arc::new(config), Time::from_secs(origin + start)).map_err(ReplayError::Config)?;
         let count = trace.jobs.len();
         Ok(World {
@@ -174,7 +176,8 @@ impl<'a> World<'a> {
             let Some(now) = [arrival, end, wakeup].into_iter().flatten().min() else { return Err(self.stuck()) };
             self.engine.now = self.engine.now.max(Time::from_secs(self.origin + now));
             self.complete(now);
-            if wakeup.is_some_and(|t| t <= now) {
+            // What ended in time needs no tick.
+            if self.engine.next_wakeup().is_some_and(|t| self.second(t) <= now) {
                 self.tick();
             }
             while trace.get(next).is_some_and(|j| j.submit <= now) {
@@ -232,11 +235,13 @@ impl<'a> World<'a> {
 
     fn arrive(&mut self, at: u32) {
         let job = &self.trace.jobs[at as usize];
-        if let Err(why) = self.jobs.feasible(self.engine.state(), self.trace, job) {
-            self.done.refused.add(Cause::Impossible { why }, job.line);
-            return;
-        }
-        let mut spec = self.jobs.spec(self.trace, job);
+        let mut spec = match self.jobs.submission(self.engine.state(), self.trace, job) {
+            Ok(spec) => spec,
+            Err(why) => {
+                self.done.refused.add(Cause::Impossible { why }, job.line);
+                return;
+            }
+        };
         spec.priority = self.policy.priority(job);
         let role = if spec.priority.is_some() { Role::Operator } else { Role::User };
         let caller = Caller { uid: spec.uid, gid: spec.gid, user: spec.user.to_string(), groups: Vec::new(), role };
@@ -258,6 +263,7 @@ impl<'a> World<'a> {
     /// Time-outs of the engine's own: limits, reservations, refreshed priorities.
     fn tick(&mut self) {
         self.engine.tell(&Command::Tick);
+        self.engine.look_at_all();
         self.perform();
         self.changed = true;
     }
@@ -361,10 +367,10 @@ impl<'a> World<'a> {
         self.changed = true;
     }
 
-    fn stuck(&mut self) -> ReplayError {
-        let pending = self.engine.state().jobs.values().find(|j| matches!(j.phase, Phase::Pending)).cloned();
+    fn stuck(&self) -> ReplayError {
+        let pending = self.engine.state().jobs.values().find(|j| matches!(j.phase, Phase::Pending));
         let example = pending.map_or_else(String::new, |job| {
-            let reason = self.engine.reason(self.policy, &self.jobs, &job);
+            let reason = self.engine.reason(self.policy, &self.jobs, job);
             let line = self.jobs.position(job.id).map_or(0, |p| self.trace.jobs[p as usize].line);
             format!("the job of line {line}: {reason}")
         });

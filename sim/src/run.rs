@@ -40,10 +40,14 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         arguments.policies().into_iter().map(Policy::load).collect::<Result<_, _>>().map_err(|e| e.to_string())?;
     let mut trace = workload(arguments)?;
     let machine = machine(arguments, &mut trace)?;
-    let configs = policies
-        .iter()
-        .map(|policy| machine.under(policy).map_err(|e| e.to_string()))
-        .collect::<Result<Vec<_>, _>>()?;
+    let mut cases = Vec::new();
+    for policy in &policies {
+        let under = |what_if| machine.under(policy, what_if).map_err(|e| e.to_string());
+        cases.push((policy, policy.name().to_owned(), under(None)?));
+        if let Some(what_if) = &arguments.what_if {
+            cases.push((policy, format!("{} with {what_if}", policy.name()), under(Some(what_if))?));
+        }
+    }
     for line in trace.skipped.lines() {
         eprintln!("sluice-sim: {}: {line}", trace.name);
     }
@@ -57,17 +61,17 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         );
     }
     let mut done: Vec<Entry> = Vec::new();
-    for (policy, config) in policies.iter().zip(configs) {
-        let replay = replay(&trace, config.clone(), policy, arguments.estimates)
-            .map_err(|e| format!("policy {}: {e}", policy.name()))?;
+    for (policy, name, config) in cases {
+        let replay =
+            replay(&trace, config.clone(), policy, arguments.estimates).map_err(|e| format!("policy {name}: {e}"))?;
         for line in replay.refused.lines() {
-            eprintln!("sluice-sim: {}: policy {}: {line}", trace.name, policy.name());
+            eprintln!("sluice-sim: {}: policy {name}: {line}", trace.name);
         }
         let metrics = Metrics::of(&trace, &config, &replay);
         if metrics.jobs == 0 {
-            return Err(format!("policy {}: none of the jobs can ever run here", policy.name()));
+            return Err(format!("policy {name}: none of the jobs can ever run here"));
         }
-        done.push(Entry { policy: policy.name().to_owned(), metrics, replay });
+        done.push(Entry { policy: name, metrics, replay });
     }
     if let (Some(path), [entry]) = (&arguments.starts, &done[..]) {
         write_file(path, |out| starts(&trace, &entry.replay, out))?;
@@ -92,6 +96,9 @@ fn workload(arguments: &Arguments) -> Result<Trace, String> {
         (None, Some(recipe)) => generate(recipe),
         (None, None) => return Err("give a trace or --generate".to_owned()),
     };
+    if let Some(title) = &arguments.title {
+        trace.name.clone_from(title);
+    }
     arguments.window().cut(&mut trace);
     if let Some(steps) = &arguments.round_limits {
         let beyond = steps.apply(&mut trace);

@@ -216,3 +216,33 @@ fn a_window_and_rounded_limits_change_what_is_replayed() {
     assert!(sim(dir.path(), &words).status.success());
     assert_eq!(std::fs::read_to_string(dir.path().join("s.tsv")).unwrap(), "1\t0\n2\t100\n3\t200\n4\t200\n");
 }
+
+#[test]
+fn changes_are_set_beside_things_as_they_are() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), "t.swf", &swf(FOUR));
+    let output = sim(dir.path(), &["--trace", "t.swf", "--policy", "easy", "--what-if", "procs+=4", "--json"]);
+    let value: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let wait = |at: usize| value["policies"][at]["wait_mean_s"].as_f64().unwrap();
+    assert_eq!(value["policies"][1]["policy"], "easy with procs+=4");
+    // Twice as large, the machine takes all but one at once.
+    assert!(wait(0) == 65.0 && wait(1) == 17.5, "{value}");
+    refused(dir.path(), &["--trace", "t.swf", "--what-if", "nodes+=1"], 1, &["plain processors", "procs+=N"]);
+    refused(dir.path(), &["--trace", "t.swf", "--what-if", "colour"], 2, &["colour", "allowed are"]);
+}
+
+#[test]
+fn a_policy_files_priorities_decide_as_they_do_in_the_controller() {
+    let dir = tempfile::tempdir().unwrap();
+    // The whole machine for a while, then a wide and a narrow job that both need it free.
+    write(dir.path(), "t.swf", &swf(&[(0, 100, 4, 100), (10, 50, 3, 60), (20, 50, 4, 60)]));
+    let starts = |policy: &str| {
+        let output = sim(dir.path(), &["--trace", "t.swf", "--policy", policy, "--starts", "s.tsv"]);
+        assert!(output.status.success(), "{}", said(&output));
+        std::fs::read_to_string(dir.path().join("s.tsv")).unwrap()
+    };
+    write(dir.path(), "fifo.toml", "[priority]\ntype = \"fifo\"\n");
+    assert_eq!(starts("fifo.toml"), "1\t0\n2\t100\n3\t150\n");
+    write(dir.path(), "large.toml", "[priority]\ntype = \"multifactor\"\nweight_job_size = 1000\n");
+    assert_eq!(starts("large.toml"), "1\t0\n2\t150\n3\t100\n");
+}

@@ -92,7 +92,7 @@ impl Profile {
 
 fn ours(trace: &Trace, policy: &str, estimates: Estimates) -> Vec<i64> {
     let policy = Policy::load(policy).unwrap();
-    let config = Machine::of_processors(trace.max_procs.unwrap()).and_then(|m| m.under(&policy)).unwrap();
+    let config = Machine::of_processors(trace.max_procs.unwrap()).and_then(|m| m.under(&policy, None)).unwrap();
     let done = replay(trace, config, &policy, estimates).unwrap();
     done.starts.into_iter().map(|s| s.expect("it starts")).collect()
 }

@@ -26,7 +26,7 @@ fn simulate(log: &str, policy: &str, estimates: Estimates) -> Option<(Trace, Rep
     let procs = trace.max_procs.expect("MaxProcs");
     trace.fit_processors(procs);
     let policy = Policy::load(policy).expect("a policy");
-    let config = Machine::of_processors(procs).and_then(|m| m.under(&policy)).expect("a machine");
+    let config = Machine::of_processors(procs).and_then(|m| m.under(&policy, None)).expect("a machine");
     let replay = replay(&trace, config.clone(), &policy, estimates).expect("a replay");
     let metrics = Metrics::of(&trace, &config, &replay);
     Some((trace, replay, metrics))

@@ -18,6 +18,8 @@ mod window;
 #[cfg(test)]
 mod tests;
 
+pub(super) use window::{ended, started};
+
 use crate::getopt::OptionSpec;
 use crate::view::clock::Clock;
 use crate::viewing;

@@ -1,7 +1,10 @@
 //! `sluice sim`: the trace simulator, a program of its own beside this one.
 //!
 //! The simulator holds the engine and the scheduler, which the command line does not know; so this only finds it and
-//! becomes it.
+//! becomes it. With `--from-history` it first asks the controller for the jobs that ran and for the cluster's configuration,
+//! and hands both over as files in memory.
+
+mod history;
 
 use crate::errln;
 use std::ffi::OsString;
@@ -10,15 +13,20 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 const PROGRAM: &str = "sluice-sim";
+const NAME: &str = "sluice sim";
 
 pub fn main(words: Vec<OsString>) -> ExitCode {
+    let words = match history::asked_for(words) {
+        Ok(words) => words,
+        Err(code) => return code,
+    };
     match beside() {
         Ok(program) => {
             // Only a failure comes back.
             let error = Command::new(&program).args(words).exec();
-            errln!("sluice sim: error: {}: {error}", program.display());
+            errln!("{NAME}: error: {}: {error}", program.display());
         }
-        Err(message) => errln!("sluice sim: error: {message}"),
+        Err(message) => errln!("{NAME}: error: {message}"),
     }
     ExitCode::FAILURE
 }

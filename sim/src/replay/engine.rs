@@ -1,13 +1,15 @@
-//! The engine as the replay holds it: commands are decided, folded and answered at once, as if each were durable.
+//! The engine as the replay holds it: commands are decided, folded and answered at once, as if
+//! each were durable; and the scheduler that is told of what they change.
 
-use super::jobs::{Foresight, Jobs};
+use super::jobs::Jobs;
 use crate::policy::Policy;
 use sluice_engine::command::Reply;
-use sluice_engine::{Command, Effect, Job, Reject, State, decide, fold, query};
+use sluice_engine::query::{Board, Feed, Outlook, Over};
+use sluice_engine::{Command, Effect, Job, Reject, State, advance, query};
 use sluice_model::config::ClusterConfig;
 use sluice_model::node::NodeReport;
 use sluice_model::{JobId, NodeName, Reason, Time};
-use sluice_sched::Plan;
+use sluice_sched::{Input, PendingJob, Plan, Policy as Rules, RunningJob};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -22,10 +24,9 @@ pub(super) fn said(reject: &Reject) -> String {
 pub(super) struct Engine {
     state: State,
     pub now: Time,
-    /// The scheduler, with what it knows.
-    feed: query::Feed,
-    /// Priorities and limits, made anew in the configuration's period.
-    board: query::Board,
+    feed: Feed,
+    /// Priorities and limits, for policies that are a configuration's.
+    board: Board,
     /// For nodes, besides launches.
     effects: Vec<Effect>,
     pub commands: u64,
@@ -38,8 +39,8 @@ impl Engine {
         let mut engine = Engine {
             state: State::default(),
             now,
-            feed: query::Feed::new(),
-            board: query::Board::default(),
+            feed: Feed::new(),
+            board: Board::default(),
             effects: Vec::new(),
             commands: 0,
             spent: Duration::ZERO,
@@ -69,11 +70,7 @@ impl Engine {
     pub fn command(&mut self, command: &Command) -> Result<Reply, Reject> {
         let begin = Instant::now();
         self.commands += 1;
-        let decision = decide(&self.state, self.now, command);
-        let outcome = decision.map(|decision| {
-            for event in &decision.events {
-                fold(&mut self.state, event);
-            }
+        let outcome = advance(&mut self.state, self.now, command).map(|decision| {
             let wanted = |e: &Effect| matches!(e, Effect::Signal { .. } | Effect::Suspend { .. });
             self.effects.extend(decision.effects.into_iter().filter(wanted));
             decision.reply
@@ -109,20 +106,69 @@ impl Engine {
         Some((run.attempt, run.allocation.names().cloned().collect()))
     }
 
+    /// One scheduling pass, fed with what changed since the last.
     pub fn plan(&mut self, policy: &Policy, jobs: &Jobs) -> Plan {
-        if self.board.is_stale(&self.state, self.now) {
-            self.board = query::Board::new(&self.state, self.now, Some(&self.board));
+        if policy.is_configured() && self.wants_board() {
+            self.board = Board::new(&self.state, self.now, Some(&self.board));
             self.feed.start_anew();
         }
-        self.feed.plan(&self.state, self.now, &Foresight { policy, jobs, board: self.board.over(&self.state) })
+        let known = Known { policy, jobs, board: self.board.over(&self.state) };
+        self.feed.plan(&self.state, self.now, &known)
+    }
+
+    /// Priorities are refreshed as the controller does. Where they follow from the arrival alone, and nothing is limited,
+    /// the first board stays true.
+    fn wants_board(&self) -> bool {
+        let lasts = self.board.at.is_some() && !self.board.computes() && self.board.rules.is_none();
+        !lasts && self.board.is_stale(&self.state, self.now)
+    }
+
+    /// What depends on time alone may have changed: the next pass looks at everything.
+    pub fn look_at_all(&mut self) {
+        self.feed.start_anew();
     }
 
     /// Why this job waits, as squeue would say.
-    pub fn reason(&mut self, policy: &Policy, jobs: &Jobs, job: &Job) -> Reason {
+    pub fn reason(&self, policy: &Policy, jobs: &Jobs, job: &Job) -> Reason {
         if let Some(reason) = query::wait_reason(job, &self.state, self.now) {
             return reason;
         }
-        let plan = self.plan(policy, jobs);
+        let known = Known { policy, jobs, board: self.board.over(&self.state) };
+        let plan = Feed::new().plan(&self.state, self.now, &known);
         plan.reasons.iter().find(|(id, _)| *id == job.id).map_or(Reason::Priority, |(_, reason)| *reason)
+    }
+}
+
+/// What the scheduler is told besides the state: the policy's rules, and expectations to the second where limits are whole
+/// minutes.
+struct Known<'a> {
+    policy: &'a Policy,
+    jobs: &'a Jobs,
+    board: Over<'a>,
+}
+
+impl Outlook for Known<'_> {
+    fn policy(&self, rules: &mut Rules) {
+        self.policy.adjust(rules);
+    }
+    fn limits(&self, shown: &mut Input) {
+        if self.policy.is_configured() {
+            self.board.limits(shown);
+        }
+    }
+    fn pending(&self, job: &Job, shown: &mut PendingJob) {
+        if self.policy.is_configured() {
+            self.board.pending(job, shown);
+        }
+        shown.expected_ms = self.jobs.expected_ms(job.id);
+    }
+    fn running(&self, job: &Job, shown: &mut RunningJob) {
+        if self.policy.is_configured() {
+            self.board.running(job, shown);
+        }
+        if let (Some(run), Some(ms)) = (job.run(), self.jobs.expected_ms(job.id)) {
+            let suspended = i64::try_from(run.suspended_ms).unwrap_or(0);
+            shown.expected_end = Some(Time(run.started.0.saturating_add(ms).saturating_add(suspended)));
+        }
     }
 }

@@ -1,14 +1,12 @@
 //! From the trace's jobs to submissions: what each asks for, who submits it, and how long it is expected to run.
 
-use crate::policy::Policy;
 use crate::trace::{Trace, TraceJob};
-use sluice_engine::query::{Outlook, Over};
-use sluice_engine::{Job, State};
+use sluice_engine::State;
 use sluice_model::config::ClusterConfig;
 use sluice_model::job::JobKind;
 use sluice_model::request::{GresRequest, GresScope, MemoryRequest, NodeCount, ResourceRequest};
-use sluice_model::{BlobId, JobId, JobSpec, Time, TimeLimit};
-use sluice_sched::{Input, PendingJob, RunningJob};
+use sluice_model::shared::Shared;
+use sluice_model::{BlobId, JobId, JobSpec, OsBytes, TimeLimit};
 use std::collections::BTreeMap;
 
 /// How long the scheduler is told that jobs run.
@@ -40,14 +38,22 @@ impl Estimates {
 /// First user and group id.
 const FIRST_ID: u32 = 10_000;
 
-/// Whose shape it is, for the memory of what can run.
+/// What tells one kind of request from another.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Asked {
     cpus: u32,
     nodes: u32,
     gpus: u32,
     gpu_type: Option<u32>,
+    memory_mb: u64,
+    partition: Option<u32>,
     minutes: u32,
+}
+
+struct Kind {
+    request: Shared<ResourceRequest>,
+    partitions: Shared<Vec<String>>,
+    verdict: Result<(), String>,
 }
 
 pub(super) struct Jobs {
@@ -57,15 +63,20 @@ pub(super) struct Jobs {
     ids: Vec<u32>,
     /// By job id.
     positions: Vec<u32>,
+    /// A machine of plain processors: memory and partitions play no part.
+    plain: bool,
     /// Jobs get this when the configuration has no default for memory: traces don't tell it.
     memory: Option<MemoryRequest>,
     /// Most GPUs of one node, by type; the last for any.
     most_gpus: BTreeMap<Option<String>, u64>,
-    judged: BTreeMap<Asked, Result<(), String>>,
+    kinds: BTreeMap<Asked, Kind>,
+    name: OsBytes,
+    users: Vec<Shared<String>>,
+    groups: Vec<Shared<String>>,
 }
 
 impl Jobs {
-    pub fn new(trace: &Trace, config: &ClusterConfig, estimates: Estimates) -> Jobs {
+    pub fn new(trace: &Trace, config: &ClusterConfig, plain: bool, estimates: Estimates) -> Jobs {
         let seconds = |job: &TraceJob| match estimates {
             Estimates::Limit => job.requested,
             Estimates::Exact => job.run,
@@ -91,9 +102,13 @@ impl Jobs {
             expected: trace.jobs.iter().map(|j| seconds(j).saturating_mul(1000)).collect(),
             ids: vec![0; trace.jobs.len()],
             positions: Vec::new(),
+            plain,
             memory: (!has_default).then_some(MemoryRequest::PerNode(1)),
             most_gpus,
-            judged: BTreeMap::new(),
+            kinds: BTreeMap::new(),
+            name: "trace".into(),
+            users: named(&trace.users, "user"),
+            groups: named(&trace.groups, "group"),
         }
     }
 
@@ -112,45 +127,53 @@ impl Jobs {
         self.positions.get(id.0 as usize).copied().filter(|p| *p != u32::MAX)
     }
 
-    /// Could this cluster, under this policy, ever run it? Each kind of request is judged once.
-    pub fn feasible(&mut self, state: &State, trace: &Trace, job: &TraceJob) -> Result<(), String> {
+    /// The submission; or why this cluster, under this policy, could never run it. Each kind of request is made and judged
+    /// once.
+    pub fn submission(&mut self, state: &State, trace: &Trace, job: &TraceJob) -> Result<JobSpec, String> {
         let asked = Asked {
             cpus: job.cpus,
             nodes: job.nodes,
             gpus: job.gpus,
             gpu_type: job.gpu_type,
+            memory_mb: job.memory_mb,
+            partition: job.partition,
             minutes: minutes(job.requested),
         };
-        if let Some(judged) = self.judged.get(&asked) {
-            return judged.clone();
+        if !self.kinds.contains_key(&asked) {
+            let partition = job.partition.filter(|_| !self.plain).and_then(|p| trace.partitions.get(p as usize));
+            let mut kind = Kind {
+                request: self.request(trace, job).into(),
+                partitions: partition.cloned().into_iter().collect(),
+                verdict: Ok(()),
+            };
+            kind.verdict = feasible(state, &self.spec(&kind, job));
+            self.kinds.insert(asked.clone(), kind);
         }
-        let spec = self.spec(trace, job);
-        let hardware = &state.index.hardware;
-        let partitions: Vec<String> = state.partitions.values().filter(|p| p.default).map(|p| p.name.clone()).collect();
-        let judged = sluice_sched::feasible(hardware.cluster(), &spec, &hardware.positions(&partitions))
-            .map_err(|infeasible| infeasible.to_string());
-        self.judged.insert(asked, judged.clone());
-        judged
+        let kind = &self.kinds[&asked];
+        kind.verdict.clone()?;
+        Ok(self.spec(kind, job))
     }
 
-    pub fn spec(&self, trace: &Trace, job: &TraceJob) -> JobSpec {
-        let name = |list: &[String], at: u32, kind: &str| match list.get(at as usize).map(String::as_str) {
-            None | Some("") => kind.to_owned(),
-            Some(name) => format!("{kind}-{name}"),
-        };
-        let user = name(&trace.users, job.user, "user");
-        let group = name(&trace.groups, job.group, "group");
-        let kind = JobKind::Batch { script: BlobId([0; 32]), args: Vec::new() };
+    fn spec(&self, kind: &Kind, job: &TraceJob) -> JobSpec {
+        let script = JobKind::Batch { script: BlobId([0; 32]), args: Default::default() };
         let (uid, gid) = (FIRST_ID + job.user, FIRST_ID + job.group);
+        let name = |list: &[Shared<String>], at: u32| list.get(at as usize).cloned().unwrap_or_default();
         JobSpec {
-            request: self.request(trace, job).into(),
+            name: self.name.clone(),
+            user: name(&self.users, job.user),
+            group: name(&self.groups, job.group),
+            request: kind.request.clone(),
+            partitions: kind.partitions.clone(),
             time_limit: Some(TimeLimit::Minutes(minutes(job.requested))),
-            ..JobSpec::new("trace", kind, (uid, &user), (gid, &group))
+            ..JobSpec::new("", script, (uid, ""), (gid, ""))
         }
     }
 
     fn request(&self, trace: &Trace, job: &TraceJob) -> ResourceRequest {
         let mut request = ResourceRequest { memory: self.memory, ..ResourceRequest::default() };
+        if job.memory_mb > 0 && !self.plain {
+            request.memory = Some(MemoryRequest::PerCpu(job.memory_mb.div_ceil(u64::from(job.cpus.max(1)))));
+        }
         let exactly = |n: u32| Some(NodeCount { min: n, max: Some(n) });
         if job.gpus == 0 {
             request.ntasks = Some(job.cpus);
@@ -165,37 +188,36 @@ impl Jobs {
         let (count, scope) =
             if job.gpus % nodes == 0 { (job.gpus / nodes, GresScope::Node) } else { (job.gpus, GresScope::Job) };
         request.nodes = exactly(nodes);
+        if job.memory_mb > 0 && !self.plain {
+            request.memory = Some(MemoryRequest::PerNode(job.memory_mb.div_ceil(u64::from(nodes))));
+        }
         request.ntasks = Some(nodes);
         request.cpus_per_task = Some(job.cpus.div_ceil(nodes));
         request.gres = vec![GresRequest { name: "gpu".to_owned(), kind, count: u64::from(count), scope }];
         request
     }
+
+    /// How long it is expected to run, to the second: limits are whole minutes.
+    pub fn expected_ms(&self, id: JobId) -> Option<i64> {
+        self.position(id).map(|at| self.expected[at as usize])
+    }
 }
 
-/// Durations as the trace has them, to the second (limits are whole minutes), and the priorities of the board.
-pub(super) struct Foresight<'a> {
-    pub jobs: &'a Jobs,
-    pub policy: &'a Policy,
-    pub board: Over<'a>,
+fn feasible(state: &State, spec: &JobSpec) -> Result<(), String> {
+    let default = || state.partitions.values().filter(|p| p.default).map(|p| p.name.clone()).collect();
+    let partitions: Vec<String> = if spec.partitions.is_empty() { default() } else { spec.partitions.to_vec() };
+    if let Some(unknown) = partitions.iter().find(|p| !state.partitions.contains_key(*p)) {
+        return Err(format!("the cluster has no partition {unknown}"));
+    }
+    let hardware = &state.index.hardware;
+    sluice_sched::feasible(hardware.cluster(), spec, &hardware.positions(&partitions))
+        .map_err(|never| never.to_string())
 }
 
-impl Outlook for Foresight<'_> {
-    fn policy(&self, policy: &mut sluice_sched::Policy) {
-        self.policy.adjust(policy);
-    }
-    fn limits(&self, shown: &mut Input) {
-        self.board.limits(shown);
-    }
-    fn pending(&self, job: &Job, shown: &mut PendingJob) {
-        self.board.pending(job, shown);
-        shown.expected_ms = self.jobs.position(job.id).map(|at| self.jobs.expected[at as usize]);
-    }
-    fn running(&self, job: &Job, shown: &mut RunningJob) {
-        self.board.running(job, shown);
-        let expected = self.jobs.position(job.id).map(|at| self.jobs.expected[at as usize]);
-        let started = job.run().map(|run| run.started);
-        shown.expected_end = started.zip(expected).map(|(start, ms)| Time(start.0.saturating_add(ms)));
-    }
+/// `user-7`; just the kind where the trace has no name.
+fn named(list: &[String], kind: &str) -> Vec<Shared<String>> {
+    let name = |n: &String| if n.is_empty() { kind.to_owned() } else { format!("{kind}-{n}") };
+    list.iter().map(|n| Shared::new(name(n))).collect()
 }
 
 /// Rounded up, at least one.

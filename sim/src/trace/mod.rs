@@ -40,6 +40,10 @@ pub struct TraceJob {
     pub nodes: u32,
     /// Of the whole job.
     pub gpus: u32,
+    /// MiB of the whole job.
+    pub memory_mb: u64,
+    /// Position in `Trace::partitions`.
+    pub partition: Option<u32>,
     /// Position in `Trace::gpu_types`.
     pub gpu_type: Option<u32>,
     /// Position in `Trace::users`.
@@ -57,6 +61,7 @@ pub struct Trace {
     pub users: Vec<String>,
     pub groups: Vec<String>,
     pub gpu_types: Vec<String>,
+    pub partitions: Vec<String>,
     /// `MaxProcs`, else `MaxNodes` of a header.
     pub max_procs: Option<u32>,
     /// `UnixStartTime` of a header.

@@ -121,6 +121,8 @@ fn job(line: &str, number: u32) -> Result<Parsed, Cause> {
         widest: requested.max(allocated),
         nodes: 0,
         gpus: 0,
+        memory_mb: 0,
+        partition: None,
         gpu_type: None,
         user: 0,
         group: 0,

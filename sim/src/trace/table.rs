@@ -2,7 +2,8 @@
 //!
 //! Owns the columns' names. A column is known under several (`COLUMNS`); case, spaces and a unit at the end (`_s`, `_sec`,
 //! `_seconds`) don't matter. `submit` and `duration` must be there. Lines that begin with `#` are comments. Times are
-//! seconds (fractions are cut off), `[D-]HH:MM:SS`, or for submit times also `YYYY-MM-DD HH:MM:SS`, taken as UTC.
+//! seconds (fractions are cut off), `[D-]HH:MM:SS`, or for submit times also `YYYY-MM-DD HH:MM:SS`, taken as UTC,
+//! or `@` and Unix seconds.
 //! Without dates the origin is second 0; with dates it is the first submission.
 
 use super::skipped::Cause;
@@ -18,12 +19,14 @@ enum Column {
     Cpus,
     Gpus,
     GpuType,
+    Memory,
+    Partition,
     User,
     Group,
 }
 
 /// What a column means, its name, and what else it may be called.
-const COLUMNS: [(Column, &str, &[&str]); 10] = [
+const COLUMNS: [(Column, &str, &[&str]); 12] = [
     (Column::Job, "job", &["id", "job_id", "jobid", "job_number", "number"]),
     (Column::Submit, "submit", &["submit_time", "submitted", "submission", "arrival", "arrival_time", "arrived"]),
     (Column::Duration, "duration", &["run", "run_time", "runtime", "elapsed", "elapsed_time", "service_time"]),
@@ -36,6 +39,8 @@ const COLUMNS: [(Column, &str, &[&str]); 10] = [
     (Column::Cpus, "cpus", &["cpu", "cpu_num", "num_cpus", "ncpus", "cpu_count", "cores", "procs", "processors"]),
     (Column::Gpus, "gpus", &["gpu", "gpu_num", "num_gpus", "ngpus", "gpu_count", "gpu_req"]),
     (Column::GpuType, "gpu_type", &["gputype", "gpu_model", "gpu_kind", "gpu_spec"]),
+    (Column::Memory, "memory", &["mem", "memory_mb", "mem_mb", "requested_memory_mb"]),
+    (Column::Partition, "partition", &["queue", "partition_name"]),
     (Column::User, "user", &["user_id", "userid", "uid", "user_name", "username"]),
     (Column::Group, "group", &["group_id", "gid", "account", "vc", "virtual_cluster", "project"]),
 ];
@@ -77,7 +82,8 @@ pub(super) fn parse(text: &str, ignored: &[String]) -> Result<Trace, (u32, Strin
     let columns = columns(header, separator, ignored).map_err(|what| (first, what))?;
     let has = |wanted: Column| columns.contains(&Some(wanted));
     let mut trace = Trace { no_requests: !has(Column::Requested), ..Trace::default() };
-    let (mut users, mut groups, mut types) = (Names::default(), Names::default(), Names::default());
+    let (mut users, mut groups, mut types, mut partitions) =
+        (Names::default(), Names::default(), Names::default(), Names::default());
     let mut dated = false;
     for (number, line) in lines {
         match row(line, separator, &columns, number) {
@@ -86,7 +92,8 @@ pub(super) fn parse(text: &str, ignored: &[String]) -> Result<Trace, (u32, Strin
                 let user = users.number(row.user);
                 let group = groups.number(row.group);
                 let gpu_type = row.gpu_type.map(|t| types.number(t));
-                trace.jobs.push(TraceJob { user, group, gpu_type, ..row.job });
+                let partition = row.partition.map(|p| partitions.number(p));
+                trace.jobs.push(TraceJob { user, group, gpu_type, partition, ..row.job });
             }
             Err(cause) => trace.skipped.add(cause, number),
         }
@@ -98,6 +105,7 @@ pub(super) fn parse(text: &str, ignored: &[String]) -> Result<Trace, (u32, Strin
     trace.users = users.into_list();
     trace.groups = groups.into_list();
     trace.gpu_types = types.into_list();
+    trace.partitions = partitions.into_list();
     Ok(trace)
 }
 
@@ -140,6 +148,7 @@ struct Row<'a> {
     user: &'a str,
     group: &'a str,
     gpu_type: Option<&'a str>,
+    partition: Option<&'a str>,
     dated: bool,
 }
 
@@ -155,6 +164,8 @@ fn row<'a>(line: &'a str, separator: char, columns: &[Option<Column>], number: u
             widest: 0,
             nodes: 0,
             gpus: 0,
+            memory_mb: 0,
+            partition: None,
             gpu_type: None,
             user: 0,
             group: 0,
@@ -162,6 +173,7 @@ fn row<'a>(line: &'a str, separator: char, columns: &[Option<Column>], number: u
         user: "",
         group: "",
         gpu_type: None,
+        partition: None,
         dated: false,
     };
     let job = &mut row.job;
@@ -201,6 +213,8 @@ fn row<'a>(line: &'a str, separator: char, columns: &[Option<Column>], number: u
             Column::Cpus => job.cpus = amount()?,
             Column::Gpus => job.gpus = amount()?,
             Column::GpuType => row.gpu_type = (!field.is_empty()).then_some(field),
+            Column::Memory => job.memory_mb = u64::from(amount()?),
+            Column::Partition => row.partition = (!field.is_empty()).then_some(field),
             Column::User => row.user = field,
             Column::Group => row.group = field,
         }
@@ -244,8 +258,11 @@ fn seconds(text: &str) -> Option<i64> {
     Some(i64::from(days) * 86_400 + i64::from(h) * 3600 + i64::from(m) * 60 + i64::from(s))
 }
 
-/// `YYYY-MM-DD HH:MM:SS` (or with `T`), UTC, as Unix seconds.
+/// `YYYY-MM-DD HH:MM:SS` (or with `T`), UTC, or `@` and Unix seconds; as Unix seconds.
 fn date(text: &str) -> Option<i64> {
+    if let Some(unix) = text.strip_prefix('@') {
+        return unix.parse().ok();
+    }
     let (day, clock) = text.trim_end_matches('Z').split_once([' ', 'T'])?;
     let parts: Vec<i64> = day.split('-').map(|p| p.parse().ok()).collect::<Option<_>>()?;
     let [year, month, day] = parts[..] else { return None };
