@@ -102,7 +102,9 @@ fn describe(found: &Survey) -> String {
 
 /// What the other nodes lack, by kind, and the node that comes closest.
 fn shortages(state: &State, input: &Input, found: &Survey, answer: &mut Why) {
-    let mut kinds: BTreeMap<String, (usize, Option<(u32, What, u64, u64)>)> = BTreeMap::new();
+    /// How many nodes lack it, and of one of them the numbers.
+    type Lack = (usize, Option<(u32, What, u64, u64)>);
+    let mut kinds: BTreeMap<String, Lack> = BTreeMap::new();
     for (node, obstacle) in &found.obstacles {
         let (kind, detail) = match obstacle {
             Obstacle::Busy { what, needs, free } => {
