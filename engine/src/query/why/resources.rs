@@ -100,9 +100,6 @@ fn describe(found: &Survey) -> String {
     }
 }
 
-/// Of the nodes that lack the same: position, what is short, needed, free.
-type Closest = (u32, What, u64, u64);
-
 /// What the other nodes lack, by kind, and the node that comes closest.
 fn shortages(state: &State, input: &Input, found: &Survey, answer: &mut Why) {
     /// How many nodes lack it, and of one of them the numbers.
