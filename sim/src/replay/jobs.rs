@@ -185,8 +185,11 @@ impl Jobs {
         let most = self.most_gpus.get(&kind).copied().unwrap_or(0).max(1);
         let least = u64::from(job.gpus).div_ceil(most);
         let nodes = job.nodes.max(u32::try_from(least).unwrap_or(u32::MAX));
-        let (count, scope) =
-            if job.gpus % nodes == 0 { (job.gpus / nodes, GresScope::Node) } else { (job.gpus, GresScope::Job) };
+        let (count, scope) = if job.gpus.is_multiple_of(nodes) {
+            (job.gpus / nodes, GresScope::Node)
+        } else {
+            (job.gpus, GresScope::Job)
+        };
         request.nodes = exactly(nodes);
         if job.memory_mb > 0 && !self.plain {
             request.memory = Some(MemoryRequest::PerNode(job.memory_mb.div_ceil(u64::from(nodes))));

@@ -122,9 +122,10 @@ impl Series {
 fn spread(bins: &mut [f64], bin: f64, from: i64, to: i64, amount: f64) {
     let (from, to) = (from as f64 / bin, to as f64 / bin);
     let last = bins.len() - 1;
-    for at in (from.floor() as usize).min(last)..=(to.floor() as usize).min(last) {
+    let (first, final_one) = ((from.floor() as usize).min(last), (to.floor() as usize).min(last));
+    for (at, mean) in bins.iter_mut().enumerate().take(final_one + 1).skip(first) {
         let inside = to.min(at as f64 + 1.0) - from.max(at as f64);
-        bins[at] += amount * inside.max(0.0);
+        *mean += amount * inside.max(0.0);
     }
 }
 
