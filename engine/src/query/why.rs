@@ -196,7 +196,8 @@ fn waiting(state: &State, now: Time, board: &Board, job: &Job, answer: &mut Why)
                 .into(),
         ),
     }
-    answer.sooner = sooner::try_changes(&input, &asked, estimate.map(|e| e.reservation.start));
+    let others = plan.reservations.iter().filter(|r| r.job != job.id).map(|r| r.start).min();
+    answer.sooner = sooner::try_changes(&input, &asked, estimate.map(|e| e.reservation.start), others);
 }
 
 fn certainty(reserved: bool, ahead: u64) -> String {

@@ -21,10 +21,11 @@ struct Change {
     job: PendingJob,
 }
 
-/// The best first. `planned`: when it would start unchanged; None when nobody can say.
-pub(super) fn try_changes(input: &Input, job: &PendingJob, planned: Option<Time>) -> Vec<Sooner> {
+/// The best first. `planned`: when it would start unchanged; None when nobody can say. `others`: the first start planned
+/// for another job.
+pub(super) fn try_changes(input: &Input, job: &PendingJob, planned: Option<Time>, others: Option<Time>) -> Vec<Sooner> {
     let mut found = Vec::new();
-    for change in changes(input, job, planned) {
+    for change in changes(input, job, others) {
         let mut tried = input.clone();
         let Some(slot) = tried.pending.iter_mut().find(|p| p.job == job.job) else { continue };
         *slot = change.job;
@@ -45,9 +46,9 @@ fn with(job: &PendingJob, change: impl FnOnce(&mut JobSpec)) -> PendingJob {
     PendingJob { request: Arc::new(spec), ..job.clone() }
 }
 
-fn changes(input: &Input, job: &PendingJob, planned: Option<Time>) -> Vec<Change> {
+fn changes(input: &Input, job: &PendingJob, others: Option<Time>) -> Vec<Change> {
     let mut all = Vec::new();
-    shorter(input, job, planned, &mut all);
+    shorter(input, job, others, &mut all);
     smaller(input, job, &mut all);
     fewer_nodes(job, &mut all);
     other_devices(input, job, &mut all);
@@ -57,16 +58,16 @@ fn changes(input: &Input, job: &PendingJob, planned: Option<Time>) -> Vec<Change
 }
 
 /// Short enough to end before the next planned start of another, and halves of what was asked for.
-fn shorter(input: &Input, job: &PendingJob, planned: Option<Time>, all: &mut Vec<Change>) {
+fn shorter(input: &Input, job: &PendingJob, others: Option<Time>, all: &mut Vec<Change>) {
     let limit = first_partition(input, job).map(|p| &input.partitions[p as usize]);
     let asked = job.time_limit.or(limit.map(|p| p.default_time)).unwrap_or(TimeLimit::Unlimited);
     let mut tries: Vec<u32> = match asked {
         TimeLimit::Minutes(m) => [m / 2, m / 4, m / 10].into(),
         TimeLimit::Unlimited => vec![24 * 60, 4 * 60, 60],
     };
-    if let (Some(planned), Some(now)) = (planned, input.now) {
+    if let (Some(others), Some(now)) = (others, input.now) {
         // Backfill: what ends before the planned start of those ahead may pass them.
-        tries.push(u32::try_from((planned.0 - now.0) / 60_000).unwrap_or(0));
+        tries.push(u32::try_from((others.0 - now.0) / 60_000).unwrap_or(0));
     }
     tries.retain(|m| *m > 0 && TimeLimit::Minutes(*m) < asked);
     tries.sort_unstable();
