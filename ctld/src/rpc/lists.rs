@@ -233,8 +233,10 @@ pub fn watch_job(
             let mut due = Vec::new();
             let mut finished = job.state().is_finished();
             if let Some(array) = &mut array {
-                due.extend(array.look(&state, id, changed).iter().filter(|j| j.id != id).map(|j| record(j)));
                 finished &= state.index.arrays.get(&id).is_none_or(|entry| entry.open == 0);
+                // The state runs ahead of the changes that announce it: at the end, some may not have been read yet.
+                let which = changed.filter(|_| !finished);
+                due.extend(array.look(&state, id, which).iter().filter(|j| j.id != id).map(|j| record(j)));
             }
             let mut own = record(job);
             if let Some(worst) = array.as_ref().and_then(|a| a.worse_than(job)) {
