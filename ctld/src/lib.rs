@@ -8,6 +8,7 @@ pub mod logging;
 pub mod nodelink;
 pub mod notify;
 pub mod owner;
+mod parallel;
 pub mod perform;
 pub mod pool;
 pub mod records;

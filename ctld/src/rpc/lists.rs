@@ -3,6 +3,7 @@
 use super::{Streamed, status, target, unreadable_history};
 use crate::context::Context;
 use crate::owner::wall_clock;
+use crate::parallel;
 use crate::records::{self, Detail};
 use crate::store::HistoryQuery;
 use crate::view::Remarks;
@@ -129,17 +130,24 @@ pub fn list_jobs(
         let now = wall_clock();
         let unknown_id = filter.jobs.iter().any(|t| !candidates_known(&state, t));
         let mut list = v1::JobList { now: now.0, unknown_id, ..v1::JobList::default() };
-        for job in candidates(&state, &filter).filter(|j| filter.admits(j)) {
-            let mut record = records::job(job, &state, &remarks, now, detail);
-            hide_from_others(&mut record, &caller);
-            list.jobs.push(record);
-            if list.jobs.len() == CHUNK {
-                let full = std::mem::replace(&mut list, v1::JobList { now: now.0, ..v1::JobList::default() });
-                if sender.blocking_send(Ok(full)).is_err() {
-                    return;
-                }
-                list.jobs.reserve(CHUNK);
+        let jobs: Vec<&Arc<Job>> = candidates(&state, &filter).collect();
+        let record = |job: &&Arc<Job>| {
+            filter.admits(job).then(|| {
+                let mut record = records::job(job, &state, &remarks, now, detail);
+                hide_from_others(&mut record, &caller);
+                record
+            })
+        };
+        let sent = parallel::in_order(&jobs, CHUNK, record, |_, record| {
+            list.jobs.extend(record);
+            if list.jobs.len() < CHUNK {
+                return Ok(());
             }
+            let next = v1::JobList { now: now.0, jobs: Vec::with_capacity(CHUNK), ..v1::JobList::default() };
+            sender.blocking_send(Ok(std::mem::replace(&mut list, next)))
+        });
+        if sent.is_err() {
+            return;
         }
         // A reader that went away needs nothing more.
         let _ = sender.blocking_send(Ok(list));

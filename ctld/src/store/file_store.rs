@@ -12,6 +12,7 @@ use crate::pool::Pool;
 use sluice_engine::{Event, Job, State};
 use sluice_model::BlobId;
 use sluice_model::job::JobKind;
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fs;
 use std::ops::ControlFlow;
@@ -56,6 +57,12 @@ struct Shared {
 /// After a failed snapshot (a full disk, say) the next is tried so much later.
 const RETRY: Duration = Duration::from_secs(60);
 
+thread_local! {
+    /// One for each thread that decodes: what is freed again for being there already is freed where it was made, which is
+    /// cheap, and a copy for each thread costs nothing.
+    static POOL: RefCell<Pool> = RefCell::default();
+}
+
 /// [`Store`] in files.
 pub struct FileStore {
     shared: Arc<Shared>,
@@ -99,15 +106,17 @@ impl FileStore {
         remove_temporary(&snapshots)?;
         let (mut state, snapshot_bytes) = load_snapshot(&snapshots)?;
         complete(&mut state);
-        let mut pool = Pool::default();
         let (mut replayed, mut bytes) = (0u64, 0u64);
         let from = state.generation;
-        let decode = |payload: &[u8]| codec::decode_record(payload).map(|events| (events, payload.len()));
-        let journal = Journal::open(&journals, from, options.chunk, decode, |first, (mut events, length)| {
+        let decode = |payload: &[u8]| {
+            let mut events = codec::decode_record(payload)?;
+            POOL.with_borrow_mut(|pool| events.iter_mut().for_each(|event| pool.event(event)));
+            Ok((events, payload.len()))
+        };
+        let journal = Journal::open(&journals, from, options.chunk, decode, |first, (events, length)| {
             let count = events.len() as u64;
-            for (generation, event) in (first..).zip(&mut events) {
+            for (generation, event) in (first..).zip(&events) {
                 if generation > from {
-                    pool.event(event);
                     fold(&mut state, event);
                     if state.generation != generation {
                         return Err(format!("event {generation} made generation {}", state.generation));
@@ -118,6 +127,7 @@ impl FileStore {
             bytes += length as u64;
             Ok(count)
         })?;
+        POOL.take();
         let blobs = Blobs::open(&dir.join("blobs"))?;
         tracing::debug!(generation = state.generation, replayed, "store opened");
         give_back_memory();

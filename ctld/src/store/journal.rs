@@ -6,8 +6,9 @@
 //! is unflushed, so only the last frame of the last file can be cut short by a crash; anything else that reads back
 //! wrong is damage and is reported, never skipped.
 
+use super::StoreError;
 use super::frame::{self, Next};
-use super::{StoreError, parallel};
+use crate::parallel;
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};

@@ -16,7 +16,6 @@ mod history;
 mod journal;
 mod lock;
 mod memory;
-mod parallel;
 mod snapshot;
 mod space;
 

@@ -6,7 +6,8 @@
 
 use super::codec::{self, ConvertError};
 use super::frame::{self, Next};
-use super::{StoreError, journal, parallel};
+use super::{StoreError, journal};
+use crate::parallel;
 use crate::pool::Pool;
 use prost::Message;
 use prost::bytes::Bytes;

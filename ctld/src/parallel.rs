@@ -1,28 +1,28 @@
-//! Decoding on several threads, handing over in order: most of the work of a start.
+//! Work on many items on several threads, handed over in order: decoding at a start, making the records of a long list.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-/// Decodes all items, `unit` of them at a time, and gives each result with its item's number to `each`, in order, on the
+/// Works on all items, `unit` of them at a time, and gives each result with its item's number to `each`, in order, on the
 /// calling thread, until one is refused.
 pub fn in_order<I: Sync, T: Send, E>(
     items: &[I],
     unit: usize,
-    decode: impl Fn(&I) -> T + Sync,
+    work: impl Fn(&I) -> T + Sync,
     mut each: impl FnMut(usize, T) -> Result<(), E>,
 ) -> Result<(), E> {
     let units: Vec<&[I]> = items.chunks(unit.max(1)).collect();
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get().min(4)).min(units.len());
     if threads <= 1 {
-        return items.iter().enumerate().try_for_each(|(n, item)| each(n, decode(item)));
+        return items.iter().enumerate().try_for_each(|(n, item)| each(n, work(item)));
     }
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         // Bounded, so that results don't pile up before the one that is waited for.
         let (sender, receiver) = mpsc::sync_channel::<(usize, Vec<T>)>(2 * threads);
         for _ in 0..threads {
-            let (sender, next, units, decode) = (sender.clone(), &next, &units, &decode);
+            let (sender, next, units, work) = (sender.clone(), &next, &units, &work);
             scope.spawn(move || {
                 let take = || {
                     let n = next.fetch_add(1, Ordering::Relaxed);
@@ -30,7 +30,7 @@ pub fn in_order<I: Sync, T: Send, E>(
                 };
                 while let Some((n, unit)) = take() {
                     // Refused when an earlier result ended the whole.
-                    if sender.send((n, unit.iter().map(decode).collect())).is_err() {
+                    if sender.send((n, unit.iter().map(work).collect())).is_err() {
                         break;
                     }
                 }
