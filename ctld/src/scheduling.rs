@@ -53,9 +53,8 @@ pub async fn run(
         let pass = tokio::task::spawn_blocking(move || {
             let state = snapshot.state();
             let now = wall_clock();
-            let mut board = Arc::clone(&snapshot.remarks().board);
-            if board.is_stale(&state, now) {
-                board = Arc::new(query::Board::new(&state, now, Some(&board)));
+            let board = snapshot.board(&state, now);
+            if !Arc::ptr_eq(&board, &snapshot.remarks().board) {
                 feed.start_anew();
             }
             feed.update(&state, now, &board.over(&state));
@@ -105,25 +104,17 @@ pub async fn run(
     }
 }
 
-/// Whether all usage is to be forgotten: a period has begun since that was last done (or since the controller runs).
-fn usage_is_due(published: &Published, started: sluice_model::Time, zone: &jiff::tz::TimeZone) -> bool {
-    let state = published.state();
-    let Some(config) = &state.config else { return false };
-    if config.priority.usage_reset == UsageReset::Now {
-        // Once at each start.
-        return state.usage.reset.is_none_or(|reset| reset < started);
-    }
-    let since = state.usage.reset.unwrap_or(started);
-    config.priority.usage_reset.last_due(wall_clock(), zone).is_some_and(|due| due > since)
-}
-
 /// Sends `Tick` when the engine wants one, at least once a second.
 pub async fn tick(published: Arc<Published>, owner: OwnerHandle, mut changed: watch::Receiver<u64>) {
     const LONGEST: Duration = Duration::from_secs(1);
     let started = wall_clock();
     let zone = jiff::tz::TimeZone::system();
     loop {
-        if usage_is_due(&published, started, &zone) && owner.command(Command::ResetUsage).await.is_err() {
+        let state = published.state();
+        let period = state.config.as_ref().map_or(UsageReset::None, |c| c.priority.usage_reset);
+        if period.is_due(state.usage.reset, started, wall_clock(), &zone)
+            && owner.command(Command::ResetUsage).await.is_err()
+        {
             tracing::warn!("usage could not be reset; it is tried again");
         }
         let wait = query::next_wakeup(&published.state())

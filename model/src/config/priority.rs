@@ -100,6 +100,14 @@ impl UsageReset {
         };
         Some(Time(first.to_zoned(tz.clone()).ok()?.timestamp().as_millisecond()))
     }
+    /// Whether all usage is to be forgotten now: a period has begun since that was `last` done, or since the controller
+    /// `started` where it never was. With NOW it is due once at each start.
+    pub fn is_due(self, last: Option<Time>, started: Time, now: Time, tz: &TimeZone) -> bool {
+        match self {
+            UsageReset::Now => last.is_none_or(|last| last < started),
+            _ => self.last_due(now, tz).is_some_and(|due| due > last.unwrap_or(started)),
+        }
+    }
     pub fn parse(text: &str) -> Option<UsageReset> {
         UsageReset::ALL.iter().find(|r| r.as_str().eq_ignore_ascii_case(text)).copied()
     }

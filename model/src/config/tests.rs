@@ -361,3 +361,18 @@ fn usage_is_forgotten_at_the_midnight_that_the_period_names() {
     }
     assert_eq!(UsageReset::Now.last_due(now, &tz), None);
 }
+
+#[test]
+fn usage_is_forgotten_once_for_each_period_that_began_and_with_now_once_for_each_start() {
+    let tz = jiff::tz::TimeZone::UTC;
+    let day = |n: i64| crate::Time(n * 86_400_000);
+    let (morning, noon) = (crate::Time(day(10).0 + 1), crate::Time(day(10).0 + 43_200_000));
+    let due = |period: UsageReset, last, started| period.is_due(last, started, noon, &tz);
+    assert!(due(UsageReset::Daily, Some(day(9)), morning), "a period began while the controller was down");
+    assert!(!due(UsageReset::Daily, Some(morning), day(1)), "it was done today");
+    assert!(!due(UsageReset::Daily, None, morning), "it was never done, and no period began since the start");
+    assert!(due(UsageReset::Daily, None, day(9)));
+    assert!(due(UsageReset::Now, None, morning) && due(UsageReset::Now, Some(day(9)), morning));
+    assert!(!due(UsageReset::Now, Some(morning), morning), "once is enough");
+    assert!(!due(UsageReset::None, None, day(1)));
+}
