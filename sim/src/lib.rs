@@ -10,7 +10,7 @@ pub mod cluster;
 pub mod generate;
 pub mod metrics;
 pub mod policy;
-mod random;
+pub mod random;
 pub mod replay;
 pub mod report;
 pub mod run;

@@ -3,6 +3,7 @@
 //! SplitMix64 (Steele, Lea, Flood 2014) below, and on top of it the few distributions that workload models need. The
 //! logarithms are the platform's: another C library may give a last digit otherwise.
 
+#[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {

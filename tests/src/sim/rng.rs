@@ -1,18 +1,16 @@
-//! The simulation's only source of chance (SplitMix64, Steele et al. 2014): the same seed, the same numbers.
+//! The simulation's only source of chance: the same seed, the same numbers.
+
+use sluice_sim::random::Random;
 
 #[derive(Clone, Debug)]
-pub struct Rng(u64);
+pub struct Rng(Random);
 
 impl Rng {
     pub fn new(seed: u64) -> Rng {
-        Rng(seed)
+        Rng(Random::new(seed))
     }
     pub fn number(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.number()
     }
     /// 0 … n−1; 0 when n is 0.
     pub fn below(&mut self, n: u64) -> u64 {
