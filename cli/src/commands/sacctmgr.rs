@@ -4,6 +4,7 @@
 //! on the controller without being made, shown, confirmed (unless `-i`), and then made. What Slurm has and this cluster
 //! lacks is refused by name.
 
+mod announce;
 mod book;
 mod change;
 mod confirm;

@@ -4,8 +4,9 @@
 //! remarks, a parent before its children. QOS are not in it, as in Slurm. A load is one change, all or none: what is
 //! there already is only changed where the file says otherwise, and nothing is removed.
 
+use super::announce;
 use super::book::Book;
-use super::change::{Kind, Words, send, text};
+use super::change::{Kind, Words, send};
 use super::confirm;
 use super::fields::Entity;
 use super::session::{Done, Named, Session};
@@ -77,7 +78,7 @@ pub async fn load(session: &mut Session, words: &[String]) -> Done {
     }
     let request = AccountingRequest::All { requests };
     let Some(report) = send(session, &request, true).await else { return false };
-    session.talk(&text(&request, &Changes::default(), &report, &book.cluster));
+    session.talk(&announce::text(&request, &Changes::default(), &report, &book.cluster));
     if !session.immediate && !confirm::ask("Would you like to commit changes?") {
         session.talk(" Changes Discarded\n");
         return true;
