@@ -42,7 +42,7 @@ impl PartialEq for Hardware {
 }
 impl Eq for Hardware {}
 
-/// The default order backfills the shortest first; the others keep the queue's order, as Slurm does.
+/// Smallest first backfills the shortest first; the others keep the queue's order, as Slurm does.
 fn backfill_order(kind: PriorityKind) -> BackfillOrder {
     match kind {
         PriorityKind::SmallestFirst => BackfillOrder::Shortest,

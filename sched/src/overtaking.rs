@@ -1,4 +1,4 @@
-//! The default order: smaller jobs first, within a budget of being overtaken.
+//! Smallest first (`[priority] type = "smallest_first"`): smaller jobs first, within a budget of being overtaken.
 //!
 //! A job's size is its planned duration times its share of the machine, times a power of how much its account has used
 //! of late against its fair share. The smallest goes first (smallest area first: Carastan-Santos et al. 2019; Lelong et

@@ -4,6 +4,8 @@
 //! two such moments a job's priority does not change, so that the queue keeps its order and passes stay cheap. Priorities
 //! are a function of the board, the job and the state; nothing of it is stored.
 
+mod smallest_first;
+
 use super::feed::Outlook;
 use super::scheduling::requested;
 use super::usage::{qos_of, run_tres, usage_at};
@@ -16,7 +18,7 @@ use sluice_model::tres::Tres;
 use sluice_model::{JobId, Time, TimeLimit};
 use sluice_sched::fairshare::{self, Algorithm, Member, Standing};
 use sluice_sched::limits::{AssociationRule, Charge, QosRule, Rules, Used};
-use sluice_sched::overtaking::{self, Ledger, Running, Size, Waiting};
+use sluice_sched::overtaking::Ledger;
 use sluice_sched::priority::{self, Factors, Facts, Scales};
 use sluice_sched::{Input, PendingJob, RunningJob};
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,7 +59,7 @@ pub struct Board {
     /// Part of all usage by part of all shares: of each association, by position, and of users without one.
     used_ratios: Vec<f64>,
     users_ratios: BTreeMap<String, f64>,
-    /// How long waiting jobs have been overtaken, for the default order.
+    /// How long waiting jobs have been overtaken, where the smallest go first.
     pub overtaken: Ledger,
     /// None: nothing is enforced.
     pub rules: Option<Arc<Rules>>,
@@ -120,9 +122,8 @@ impl Board {
             board.rules = Some(Arc::new(board.limits(state, &usage)));
         }
         if board.config.kind == PriorityKind::SmallestFirst {
-            let mut ledger = before.map(|b| b.overtaken.clone()).unwrap_or_default();
-            ledger.advance(now, &board.running(state), &waiting(state));
-            board.overtaken = ledger;
+            board.overtaken = before.map(|b| b.overtaken.clone()).unwrap_or_default();
+            board.count_overtaking(state, now);
         }
         if let Some(before) = before.filter(|_| board.config.flags.has(PriorityFlags::INCR_ONLY)) {
             board.least = state
@@ -190,7 +191,7 @@ impl Board {
         self.users = (loose.iter().zip(standings.iter().skip(count)))
             .map(|((name, _), s)| ((*name).clone(), s.factor.unwrap_or(0.0)))
             .collect();
-        let ratios = used_ratios(&members, &standings, algorithm);
+        let ratios = smallest_first::used_ratios(&members, &standings, algorithm);
         self.users_ratios =
             (loose.iter().zip(ratios.iter().skip(count))).map(|((name, _), r)| ((*name).clone(), *r)).collect();
         self.used_ratios = ratios.into_iter().take(count).collect();
@@ -267,56 +268,6 @@ impl Board {
         }
     }
 
-    /// What the job's account used of late against its fair share: 1 is fair, 0 is nothing.
-    fn used_ratio(&self, job: &Job) -> f64 {
-        let at = job.association.and_then(|id| self.positions.get(&id));
-        let ratio = match at {
-            Some(at) => self.used_ratios.get(*at as usize),
-            None => self.users_ratios.get(&*job.spec.user),
-        };
-        ratio.copied().unwrap_or(0.0)
-    }
-
-    /// What holds resources, for the account of overtaking.
-    fn running(&self, state: &State) -> Vec<Running> {
-        let of = |job: &Arc<Job>| {
-            let run = job.run()?;
-            let position = job.partition.as_ref().and_then(|p| state.index.hardware.partition_position.get(p))?;
-            let whole = self.partition_tres.get(*position as usize)?;
-            Some(Running {
-                since: job.eligible.unwrap_or(job.submitted),
-                share: dominant_share(&run_tres(state, job, run), whole),
-                limit_secs: job.time_limit.duration().map(|d| d.as_secs_f64()),
-            })
-        };
-        state.index.active.iter().filter_map(|id| state.jobs.get(id)).filter_map(of).collect()
-    }
-
-    /// The default order's number, in parts: the size of the job, its account's usage, and promotion.
-    fn smallest_first(&self, job: &Job, facts: &Facts<'_>) -> (Factors, u32) {
-        let size = Size {
-            duration_secs: facts.time_limit.duration().map_or(f64::INFINITY, |d| d.as_secs_f64()),
-            share: dominant_share(facts.tres, facts.partition_tres),
-            used_ratio: self.used_ratio(job),
-        };
-        let alone = Size { used_ratio: 0.0, ..size }.priority();
-        let plain = size.priority();
-        let placed = if self.overtaken.is_promoted(job.id) {
-            overtaking::promoted_priority(job.eligible.unwrap_or(job.submitted), Time(0))
-        } else {
-            plain
-        };
-        let total = (i64::from(placed) - i64::from(facts.nice)).clamp(1, i64::from(u32::MAX)) as u32;
-        let parts = Factors {
-            age: f64::from(placed) - f64::from(plain),
-            fairshare: f64::from(plain) - f64::from(alone),
-            job_size: f64::from(alone),
-            nice: facts.nice,
-            ..Factors::default()
-        };
-        (parts, total)
-    }
-
     /// The priority that the queue goes by: the highest of the job's partitions; 0 while it is held.
     pub fn priority(&self, state: &State, job: &Job) -> u32 {
         let follows = match &job.phase {
@@ -381,42 +332,6 @@ impl Board {
         };
         names.into_iter().filter_map(part).collect()
     }
-}
-
-/// Jobs that wait for nothing but their turn.
-fn waiting(state: &State) -> Vec<Waiting> {
-    let jobs = state.index.eligible.iter().filter_map(|key| state.jobs.get(&key.job));
-    jobs.map(|job| Waiting { job: job.id, since: job.eligible.unwrap_or(job.submitted) }).collect()
-}
-
-/// The greatest of the parts that it takes of what there is, 0 to 1.
-fn dominant_share(taken: &Tres, whole: &Tres) -> f64 {
-    let part = |taken: u64, whole: u64| if whole > 0 { taken as f64 / whole as f64 } else { 0.0 };
-    let plain = part(taken.cpus, whole.cpus).max(part(taken.memory_mb, whole.memory_mb));
-    let gres = taken.gres.iter().map(|(name, n)| part(*n, whole.gres.get(name).copied().unwrap_or(0)));
-    gres.fold(plain, f64::max).min(1.0)
-}
-
-/// By position: part of all usage, divided by part of all shares.
-fn used_ratios(members: &[Member], standings: &[Standing], algorithm: Algorithm) -> Vec<f64> {
-    let shares = |mut at: usize| {
-        if algorithm != Algorithm::FairTree {
-            return standings[at].norm_shares;
-        }
-        // Of the siblings', all the way up.
-        let mut product = 1.0;
-        for _ in 0..members.len() {
-            let Some(parent) = members[at].parent else { break };
-            product *= standings[at].norm_shares;
-            at = parent as usize;
-        }
-        product
-    };
-    let ratio = |(at, s): (usize, &Standing)| {
-        let shares = shares(at);
-        if s.norm_usage > 0.0 && shares > 0.0 { s.norm_usage / shares } else { 0.0 }
-    };
-    standings.iter().enumerate().map(ratio).collect()
 }
 
 fn is_running(job: &Job) -> bool {
