@@ -246,3 +246,14 @@ fn a_policy_files_priorities_decide_as_they_do_in_the_controller() {
     write(dir.path(), "large.toml", "[priority]\ntype = \"multifactor\"\nweight_job_size = 1000\n");
     assert_eq!(starts("large.toml"), "1\t0\n2\t150\n3\t100\n");
 }
+
+#[test]
+fn without_any_configuration_the_smaller_job_goes_first() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), "t.swf", &swf(&[(0, 100, 4, 100), (10, 50, 4, 60), (20, 50, 3, 60)]));
+    for words in [&[][..], &["--policy", "default"]] {
+        let output = sim(dir.path(), &[&["--trace", "t.swf", "--starts", "s.tsv"], words].concat());
+        assert!(output.status.success(), "{}", said(&output));
+        assert_eq!(std::fs::read_to_string(dir.path().join("s.tsv")).unwrap(), "1\t0\n2\t150\n3\t100\n");
+    }
+}

@@ -13,9 +13,9 @@ use std::time::Duration;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum PriorityKind {
     /// First come, first served (priority/basic).
-    #[default]
     Fifo,
     /// Smaller jobs first, within a budget of being overtaken (`sluice_sched::overtaking`).
+    #[default]
     SmallestFirst,
     /// Slurm's weighted sum of factors (priority/multifactor).
     Multifactor,
@@ -23,7 +23,7 @@ pub enum PriorityKind {
 
 impl PriorityKind {
     pub const ALL: &'static [PriorityKind] =
-        &[PriorityKind::Fifo, PriorityKind::SmallestFirst, PriorityKind::Multifactor];
+        &[PriorityKind::SmallestFirst, PriorityKind::Fifo, PriorityKind::Multifactor];
 
     /// The word of the configuration.
     pub fn as_str(self) -> &'static str {
@@ -192,7 +192,7 @@ pub struct PriorityConfig {
     pub flags: PriorityFlags,
 }
 
-/// Slurm's defaults.
+/// Slurm's defaults, but for the order.
 impl Default for PriorityConfig {
     fn default() -> Self {
         PriorityConfig {

@@ -321,7 +321,8 @@ fn the_priority_section_is_read_and_printed_as_slurm_names_it() {
     assert_eq!(p.usage_reset, UsageReset::Monthly);
     assert!(p.flags.has(PriorityFlags::NO_NORMAL_PART) && !p.flags.has(PriorityFlags::INCR_ONLY));
     assert_eq!(parse(&to_toml(&c), "again").unwrap(), c);
-    assert_eq!(parse(GOOD, "f").unwrap().priority, PriorityConfig::default());
+    let unsaid = parse(GOOD, "f").unwrap().priority;
+    assert_eq!((unsaid.kind, &unsaid), (PriorityKind::SmallestFirst, &PriorityConfig::default()));
 }
 
 #[test]
@@ -333,7 +334,7 @@ fn a_wrong_priority_setting_is_named_with_its_line_and_what_is_allowed() {
     };
     assert_eq!(
         with("type = \"random\""),
-        "17: priority.type: expected one of fifo, smallest_first, multifactor, found \"random\""
+        "17: priority.type: expected one of smallest_first, fifo, multifactor, found \"random\""
     );
     assert!(with("weight_age = -1").starts_with("17: priority.weight_age: expected a whole number from 0"));
     assert!(with("flags = [\"FOO\"]").contains("'FOO' is no priority flag; known: ACCRUE_ALWAYS"));

@@ -30,7 +30,7 @@ pub fn config_to_disk(config: &ClusterConfig) -> v1::DiskConfig {
         nodes: nodes.iter().map(spec_to_disk).collect(),
         partitions: partitions.iter().map(partition_to_disk).collect(),
         scheduling: Some(scheduling_to_disk(scheduling)),
-        priority: (*priority != PriorityConfig::default()).then(|| priority_to_disk(priority)),
+        priority: (*priority != unsaid_priority()).then(|| priority_to_disk(priority)),
         limits: Some(limits_to_disk(limits)),
         timing: Some(timing_to_disk(timing)),
         security: Some(security_to_disk(security)),
@@ -59,7 +59,7 @@ pub fn config_from_disk(config: v1::DiskConfig) -> Result<ClusterConfig> {
             kill_on_invalid_dependency: s.kill_on_invalid_dependency,
             enforce_partition_limits: s.enforce_partition_limits,
         },
-        priority: config.priority.map(priority_from_disk).transpose()?.unwrap_or_default(),
+        priority: config.priority.map(priority_from_disk).transpose()?.unwrap_or_else(unsaid_priority),
         limits: LimitsConfig {
             max_jobs: l.max_jobs,
             max_array_size: l.max_array_size,
@@ -192,6 +192,11 @@ fn priority_to_disk(priority: &PriorityConfig) -> Priority {
     }
 }
 
+/// What a configuration on disk means that says nothing of the order: that of the releases that wrote it so.
+fn unsaid_priority() -> PriorityConfig {
+    PriorityConfig { kind: PriorityKind::Fifo, ..PriorityConfig::default() }
+}
+
 /// A word or text that this release can't read.
 fn unknown(field: &'static str, value: &str) -> ConvertError {
     ConvertError::new(field, format!("is '{value}', which this release does not know"))
@@ -217,4 +222,27 @@ fn priority_from_disk(p: Priority) -> Result<PriorityConfig> {
         dampening_factor: p.dampening_factor,
         flags: flags.collect::<Result<Vec<_>>>()?.into_iter().fold(PriorityFlags::default(), PriorityFlags::with),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sluice_model::config;
+
+    fn configured(section: &str) -> ClusterConfig {
+        let text = format!(
+            "cluster_name = \"c\"\n[[node]]\nname = \"a\"\ncpus = 2\nmemory_mb = 10\n[[partition]]\nname = \"p\"\nnodes = \"ALL\"\n{section}"
+        );
+        config::parse(&text, "f").unwrap_or_else(|e| panic!("{e:?}"))
+    }
+
+    #[test]
+    fn an_order_that_is_not_on_disk_is_that_of_arrival_as_it_was_when_it_was_written() {
+        for section in ["", "[priority]\ntype = \"fifo\"\n"] {
+            let config = configured(section);
+            assert_eq!(config_from_disk(config_to_disk(&config)).unwrap(), config);
+        }
+        let older = v1::DiskConfig { priority: None, ..config_to_disk(&configured("")) };
+        assert_eq!(config_from_disk(older).unwrap().priority.kind, PriorityKind::Fifo);
+    }
 }
