@@ -28,6 +28,14 @@ pub enum Reject {
     InvalidFeature {
         name: String,
     },
+    /// `--prefer`
+    InvalidPreference {
+        name: String,
+    },
+    /// `--batch`
+    InvalidBatchFeature {
+        name: String,
+    },
     InvalidGres {
         name: String,
     },
@@ -147,6 +155,8 @@ impl Reject {
             Reject::Accounting { .. } => 40,
             Reject::AccountingPolicy { .. } => 41,
             Reject::InvalidWckey { .. } => 42,
+            Reject::InvalidPreference { .. } => 60,
+            Reject::InvalidBatchFeature { .. } => 61,
         }
     }
 
@@ -162,6 +172,8 @@ impl Reject {
             Reject::InvalidQos { .. } => "Invalid qos specification",
             Reject::InvalidNodeName { .. } => "Invalid node name specified",
             Reject::InvalidFeature { .. } => "Invalid feature specification",
+            Reject::InvalidPreference { .. } => "Invalid preferred feature specification",
+            Reject::InvalidBatchFeature { .. } => "Job --batch option is invalid or not a subset of --constraints",
             Reject::InvalidGres { .. } => "Invalid generic resource (gres) specification",
             Reject::NodeConfigUnavailable { .. } => "Requested node configuration is not available",
             Reject::MoreProcessorsThanPermitted => "More processors requested than permitted",
@@ -205,7 +217,10 @@ impl Reject {
             Reject::InvalidAccount { name } => format!("--account={name}"),
             Reject::InvalidQos { name } => format!("--qos={name}"),
             Reject::InvalidNodeName { name } => format!("no node is called {name}"),
-            Reject::InvalidFeature { name } => format!("no node has the feature {name}"),
+            Reject::InvalidFeature { name } | Reject::InvalidPreference { name } => {
+                format!("no node has the feature {name}")
+            }
+            Reject::InvalidBatchFeature { name } => format!("--constraint does not name the feature {name}"),
             Reject::InvalidGres { name } => format!("no node has {name}"),
             Reject::NodeConfigUnavailable { detail } => detail.clone(),
             Reject::MemoryTooLarge { asked_mb, limit_mb } => {

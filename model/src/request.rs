@@ -40,13 +40,16 @@ pub struct GresRequest {
     pub scope: GresScope,
 }
 
-/// A `--constraint` expression. Counts (`a*2`) and matching OR (`[a|b]`) come with the scheduler issue; the parser
-/// refuses them by name.
+/// A `--constraint` expression. Counts and brackets stand only where `constraint::check` allows them.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Constraint {
     Feature(String),
     All(Vec<Constraint>),
     Any(Vec<Constraint>),
+    /// `a*2`: at least so many nodes.
+    Count(Box<Constraint>, u32),
+    /// `[a|b]`, `[a*2&b*4]`
+    Bracket(Box<Constraint>),
 }
 
 /// `--exclusive`
@@ -83,6 +86,10 @@ pub struct ResourceRequest {
     pub constraint: Option<Constraint>,
     /// As the user wrote it, for display.
     pub constraint_text: Option<String>,
+    /// `--prefer`: tried before `constraint`, in its place.
+    pub prefer: Option<Constraint>,
+    /// `--batch`: the batch script runs on the first node that has these.
+    pub batch: Option<Constraint>,
     /// `--nodelist`: each of them must be part of the allocation.
     pub node_list: Vec<NodeName>,
     pub exclude: Vec<NodeName>,

@@ -8,6 +8,7 @@
 //! the planned starts.
 
 mod asked;
+mod features;
 mod held;
 mod limits;
 mod planned;

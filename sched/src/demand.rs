@@ -68,7 +68,9 @@ pub struct Demand {
 impl Demand {
     /// `exclusive`: whole nodes whatever the request says.
     pub fn new(request: &ResourceRequest, partition: &PartitionView, policy: &Policy, exclusive: bool) -> Demand {
-        let listed = distinct(&request.node_list);
+        // The counts of features ask for nodes, too.
+        let counted = request.constraint.as_ref().map_or(0, |c| c.wanted().least_nodes());
+        let listed = distinct(&request.node_list).max(counted);
         let per_node = request.ntasks_per_node.filter(|n| *n > 0);
         let asked = request.nodes;
         let mut min = asked.map_or(1, |n| n.min.max(1)).max(listed);

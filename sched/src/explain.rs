@@ -5,10 +5,12 @@
 //! can also be held against a plan. Must not decide anything: who starts is the pass's business; what it leaves out
 //! (planned starts of others, `MaxCPUsPerNode`) is asked of the plan.
 
+mod features;
 mod usage;
 
 use crate::demand::{Demand, Tasks};
 use crate::input::{Input, PendingJob};
+pub use features::FeatureNeed;
 use sluice_model::request::GresScope;
 use sluice_model::{JobId, NodeSpec};
 pub use usage::NodeUse;
@@ -81,6 +83,8 @@ pub struct Survey {
     pub free_tasks: u64,
     /// The others of the partition, with what is in the way on each.
     pub obstacles: Vec<(u32, Obstacle)>,
+    /// What its features ask of the nodes together.
+    pub features: Vec<FeatureNeed>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -113,6 +117,7 @@ pub fn survey(input: &Input, job: &PendingJob, partition: u32) -> Option<Survey>
         free_nodes: Vec::new(),
         free_tasks: 0,
         obstacles: Vec::new(),
+        features: Vec::new(),
     };
     let mut members = view.nodes.clone();
     members.sort_unstable();
@@ -131,6 +136,7 @@ pub fn survey(input: &Input, job: &PendingJob, partition: u32) -> Option<Survey>
             Some(obstacle) => survey.obstacles.push((node, obstacle)),
         }
     }
+    survey.features = features::needs(input, job.resources(), &survey);
     Some(survey)
 }
 
@@ -150,9 +156,8 @@ fn obstacle(input: &Input, job: &PendingJob, demand: &Demand, node: u32, used: &
     if request.exclude.contains(&spec.name) {
         return Some(Obstacle::Excluded);
     }
-    if let Some(wanted) = request.constraint.as_ref().filter(|c| !c.matches(&spec.features)) {
-        let wanted = request.constraint_text.clone().unwrap_or_else(|| wanted.to_string());
-        return Some(Obstacle::Features { wanted });
+    if !features::admit(request, spec) {
+        return Some(Obstacle::Features { wanted: features::text(request) });
     }
     let need = Need { demand, spec };
     let least = need.least_tasks();

@@ -8,7 +8,8 @@
 
 use crate::input::{ClusterView, PartitionView};
 use crate::shape::judge;
-use sluice_model::{JobSpec, Reason, TimeLimit};
+use sluice_model::request::Constraint;
+use sluice_model::{JobSpec, Reason, ResourceRequest, TimeLimit};
 use std::fmt;
 
 /// Above this a node count is refused like any other absurd number (Slurm: `-N1000000k`).
@@ -21,6 +22,14 @@ pub enum Infeasible {
         name: String,
     },
     UnknownFeature {
+        name: String,
+    },
+    /// In `--prefer`.
+    UnknownPreference {
+        name: String,
+    },
+    /// In `--batch`, but not in `--constraint`.
+    ForeignBatchFeature {
         name: String,
     },
     UnknownGres {
@@ -78,6 +87,10 @@ impl fmt::Display for Infeasible {
         match self {
             Infeasible::UnknownNode { name } => write!(f, "no node is called {name}"),
             Infeasible::UnknownFeature { name } => write!(f, "no node has the feature {name}"),
+            Infeasible::UnknownPreference { name } => write!(f, "no node has the feature {name}, which --prefer names"),
+            Infeasible::ForeignBatchFeature { name } => {
+                write!(f, "--batch names the feature {name}, which --constraint does not")
+            }
             Infeasible::UnknownGres { name } => write!(f, "no node has {name}"),
             Infeasible::NodeLimit { asked, limit } => write!(f, "{asked} nodes asked for, limit {limit}"),
             Infeasible::TimeLimit { asked, limit } => write!(f, "time limit {}, limit {}", time(asked), time(limit)),
@@ -129,7 +142,27 @@ fn known_names(cluster: ClusterView<'_>, spec: &JobSpec) -> Result<(), Infeasibl
             return Err(Infeasible::UnknownNode { name: unknown.as_str().to_owned() });
         }
     }
-    Ok(())
+    known_features(cluster, request)
+}
+
+fn known_features(cluster: ClusterView<'_>, request: &ResourceRequest) -> Result<(), Infeasible> {
+    let named = |c: &Option<Constraint>| -> Vec<String> {
+        c.iter().flat_map(Constraint::features).map(str::to_owned).collect()
+    };
+    let unknown = |names: Vec<String>| {
+        names.into_iter().find(|f| cluster.nodes.iter().all(|n| n.spec.features.iter().all(|have| have != f)))
+    };
+    let constraint = named(&request.constraint);
+    if let Some(name) = named(&request.batch).into_iter().find(|f| !constraint.contains(f)) {
+        return Err(Infeasible::ForeignBatchFeature { name });
+    }
+    if let Some(name) = unknown(constraint) {
+        return Err(Infeasible::UnknownFeature { name });
+    }
+    match unknown(named(&request.prefer)) {
+        Some(name) => Err(Infeasible::UnknownPreference { name }),
+        None => Ok(()),
+    }
 }
 
 /// The limit a job gets in a partition and the least it will take.

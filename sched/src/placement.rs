@@ -8,9 +8,12 @@
 //! before others, the fullest of those that suffice before emptier ones (best fit), configuration order among equals.
 //! Where tasks or GPUs must be gathered from several nodes, the largest share first, so that they are few.
 
+mod features;
+
 use crate::demand::{MemoryDemand, Tasks};
 use crate::shape::Shape;
 use crate::timeline::{CPUS, GRES, JOBS, MEMORY, WHOLE};
+pub(crate) use features::Wish;
 use sluice_model::node::{GresSpec, NodeSpec};
 use sluice_model::request::GresRequest;
 
@@ -38,6 +41,8 @@ pub(crate) struct Candidate {
     spoils: bool,
     /// Free CPUs.
     left: i64,
+    /// Which parts of the job's features it has, as `Wish` numbers them.
+    marks: u64,
     capacity: Capacity,
 }
 
@@ -45,7 +50,8 @@ impl Candidate {
     pub fn new(shape: &Shape, node: u32, spec: &NodeSpec, free: &[i64], capacity: Capacity) -> Candidate {
         let wants_none = shape.demand.gres.is_empty() && shape.demand.job_gres.is_empty();
         let spoils = wants_none && free[GRES..].iter().zip(&spec.gres).any(|(f, _)| *f > 0);
-        Candidate { node, weight: spec.weight, spoils, left: free[CPUS], capacity }
+        let marks = features::marks(&shape.wishes, spec);
+        Candidate { node, weight: spec.weight, spoils, left: free[CPUS], marks, capacity }
     }
     /// Of tasks or of some job-wide GRES.
     pub fn takes_more_than(&self, other: &Candidate) -> bool {
@@ -209,19 +215,39 @@ pub(crate) fn capacity(shape: &Shape, spec: &NodeSpec, free: &[i64], scratch: &m
 }
 
 /// Chooses among candidates (ascending by node). None when they can't satisfy the demand together.
-pub(crate) fn select(shape: &Shape, mut pool: Vec<Candidate>, extent: Extent) -> Option<Vec<Share>> {
+pub(crate) fn select(shape: &Shape, pool: Vec<Candidate>, extent: Extent) -> Option<Vec<Share>> {
+    if shape.wishes.is_empty() {
+        return choose(shape, pool, extent, &[]);
+    }
+    features::select(shape, &pool, extent)
+}
+
+/// `counts`: which of the candidates' marks so many nodes must have.
+fn choose(shape: &Shape, mut pool: Vec<Candidate>, extent: Extent, counts: &[(u64, u32)]) -> Option<Vec<Share>> {
     if pool.len() < shape.demand.min_nodes as usize
         || !shape.required.iter().all(|r| pool.binary_search_by_key(r, |c| c.node).is_ok())
     {
         return None;
     }
     if shape.demand.contiguous {
-        return contiguous(shape, &pool, extent);
+        return contiguous(shape, &pool, extent, counts);
     }
-    gather(shape, &mut pool, extent, true).or_else(|| {
-        // Heavier nodes may be larger: fewer of them may do where a limit on nodes rules the light ones out.
-        if shape.weighted { gather(shape, &mut pool, extent, false) } else { None }
-    })
+    let with = |by_weight, largest| Way { by_weight, largest, counts };
+    gather(shape, &mut pool, extent, with(true, false))
+        .or_else(|| {
+            // Heavier nodes may be larger: fewer of them may do where a limit on nodes rules the light ones out.
+            if shape.weighted { gather(shape, &mut pool, extent, with(false, false)) } else { None }
+        })
+        .or_else(|| if counts.is_empty() { None } else { gather(shape, &mut pool, extent, with(false, true)) })
+}
+
+/// How to go about it.
+#[derive(Clone, Copy)]
+struct Way<'a> {
+    by_weight: bool,
+    /// Nodes that are counted by their features are the largest of those, not the best fit.
+    largest: bool,
+    counts: &'a [(u64, u32)],
 }
 
 /// What is still to be found.
@@ -272,8 +298,9 @@ fn useful_nodes(shape: &Shape) -> usize {
     demand.most_nodes.min(by_tasks).min(by_gres) as usize
 }
 
-fn gather(shape: &Shape, pool: &mut [Candidate], extent: Extent, by_weight: bool) -> Option<Vec<Share>> {
+fn gather(shape: &Shape, pool: &mut [Candidate], extent: Extent, way: Way<'_>) -> Option<Vec<Share>> {
     let demand = &shape.demand;
+    let by_weight = way.by_weight;
     pool.sort_unstable_by_key(|c| if by_weight { c.key() } else { (0, c.spoils, c.left, c.node) });
     let (min, most) = (demand.min_nodes as usize, useful_nodes(shape));
     let mut goal = Goal::new(shape);
@@ -287,6 +314,20 @@ fn gather(shape: &Shape, pool: &mut [Candidate], extent: Extent, by_weight: bool
     if !shape.required.is_empty() {
         for (at, candidate) in pool.iter().enumerate() {
             if shape.required.binary_search(&candidate.node).is_ok() {
+                choose(at, &mut goal, &mut chosen, &mut used);
+            }
+        }
+    }
+    if !way.counts.is_empty() {
+        let order: Vec<usize> = if way.largest {
+            let mut order: Vec<usize> = (0..pool.len()).collect();
+            order.sort_by_key(|at| std::cmp::Reverse(goal.gain(&pool[*at].capacity)));
+            order
+        } else {
+            (0..pool.len()).collect()
+        };
+        for at in features::counted(pool, way.counts, &used, &order)? {
+            if !used[at] {
                 choose(at, &mut goal, &mut chosen, &mut used);
             }
         }
@@ -338,7 +379,7 @@ fn gather(shape: &Shape, pool: &mut [Candidate], extent: Extent, by_weight: bool
 }
 
 /// The shortest run of neighbours (by configuration order) that does, the first of equals.
-fn contiguous(shape: &Shape, pool: &[Candidate], extent: Extent) -> Option<Vec<Share>> {
+fn contiguous(shape: &Shape, pool: &[Candidate], extent: Extent, counts: &[(u64, u32)]) -> Option<Vec<Share>> {
     let (min, most) = (shape.demand.min_nodes as usize, useful_nodes(shape));
     let mut best: Option<(usize, usize)> = None;
     for first in 0..pool.len() {
@@ -353,7 +394,8 @@ fn contiguous(shape: &Shape, pool: &[Candidate], extent: Extent) -> Option<Vec<S
             }
             goal.subtract(&pool[last].capacity);
             let covers = shape.required.last().is_none_or(|r| *r <= pool[last].node);
-            if goal.reached() && covers && last + 1 - first >= min {
+            let run = &pool[first..=last];
+            if goal.reached() && covers && run.len() >= min && features::suffice(run, counts) {
                 best = Some((first, last + 1));
                 break;
             }

@@ -8,10 +8,11 @@ use crate::cluster::Cluster;
 use crate::demand::{Demand, MemoryDemand, Tasks};
 use crate::feasibility::Infeasible;
 use crate::input::{ClusterView, PartitionView};
-use crate::placement::{self, Candidate, Capacity, Extent, Share};
+use crate::placement::{self, Candidate, Capacity, Extent, Share, Wish};
 use crate::timeline::{self, CPUS, GRES, MEMORY};
 use crate::vacancy::Need;
 use sluice_model::node::NodeSpec;
+use sluice_model::request::Constraint;
 use sluice_model::{Reason, ResourceRequest};
 use std::collections::BTreeMap;
 
@@ -34,6 +35,8 @@ pub(crate) struct Shape {
     pub licenses: Option<Vec<i64>>,
     /// More than one weight among its nodes.
     pub weighted: bool,
+    /// What features say of the nodes together.
+    pub wishes: Vec<Wish>,
     pub verdict: Verdict,
     /// Least share on one node.
     pub need: Need,
@@ -107,6 +110,7 @@ impl Shape {
             required: Vec::new(),
             licenses: None,
             weighted: false,
+            wishes: Wish::of(request.prefer.as_ref(), request.constraint.as_ref()),
             verdict: Verdict::Possible,
             need,
         }
@@ -158,14 +162,14 @@ impl Shape {
         }
         let limit = view.max_nodes.unwrap_or(u32::MAX).min(u32::try_from(view.nodes.len()).unwrap_or(u32::MAX));
         let demand = &self.demand;
-        if demand.min_nodes > limit {
-            return Err(Infeasible::NodeLimit { asked: demand.min_nodes, limit });
-        }
         if let Some(max) = demand.max_nodes
             && max < demand.min_nodes
         {
             let detail = format!("at most {max} nodes are asked for, but {} are needed", demand.min_nodes);
             return Err(Infeasible::Configuration { detail });
+        }
+        if demand.min_nodes > limit {
+            return Err(Infeasible::NodeLimit { asked: demand.min_nodes, limit });
         }
         let fewest = match demand.tasks {
             Tasks::Total { count, .. } => count,
@@ -181,7 +185,8 @@ impl Shape {
 
     /// Features and disk.
     fn passes(&self, request: &ResourceRequest, spec: &NodeSpec) -> bool {
-        request.constraint.as_ref().is_none_or(|c| c.matches(&spec.features))
+        let admits = |c: &Option<Constraint>| c.as_ref().is_none_or(|c| c.matches(&spec.features));
+        (admits(&request.constraint) || (request.prefer.is_some() && admits(&request.prefer)))
             && spec.tmp_disk_mb >= self.demand.tmp_disk_mb
     }
 
@@ -299,7 +304,21 @@ impl Shape {
             Tasks::Total { count, .. } => count <= self.demand.min_nodes,
             Tasks::PerNode(_) => true,
         };
-        few_tasks && self.required.is_empty() && self.demand.job_gres.is_empty() && !self.demand.contiguous
+        few_tasks
+            && self.required.is_empty()
+            && self.demand.job_gres.is_empty()
+            && !self.demand.contiguous
+            && self.is_plain()
+    }
+
+    /// Each node can be judged by itself.
+    fn is_plain(&self) -> bool {
+        self.wishes.is_empty()
+    }
+
+    /// Whether it fits may change without more being free: what is known of that is good for one pass.
+    pub fn is_intricate(&self) -> bool {
+        !self.wishes.is_empty()
     }
 
     /// Tasks on the node when it is the only one.
@@ -311,7 +330,7 @@ impl Shape {
     }
 
     fn can_be_alone(&self) -> bool {
-        self.required.is_empty() && self.demand.min_nodes == 1 && self.demand.job_gres.is_empty()
+        self.required.is_empty() && self.demand.min_nodes == 1 && self.demand.job_gres.is_empty() && self.is_plain()
     }
 
     fn satisfied_by(&self, capacity: &Capacity) -> bool {

@@ -103,6 +103,9 @@ fn unknown_names_are_named() {
     assert_eq!(ask("-w node1,node9"), Err(Infeasible::UnknownNode { name: "node9".into() }));
     assert_eq!(ask("-x node9"), Err(Infeasible::UnknownNode { name: "node9".into() }));
     assert_eq!(ask("-C nope"), Err(Infeasible::UnknownFeature { name: "nope".into() }));
+    assert_eq!(ask("-C a|nope"), Err(Infeasible::UnknownFeature { name: "nope".into() }));
+    assert_eq!(ask("--prefer=nope"), Err(Infeasible::UnknownPreference { name: "nope".into() }));
+    assert_eq!(ask("-C a --batch=b"), Err(Infeasible::ForeignBatchFeature { name: "b".into() }));
     assert_eq!(ask("--gres=foo:1"), Err(Infeasible::UnknownGres { name: "foo".into() }));
     assert_eq!(ask("-L y:1"), Err(Infeasible::Licenses { name: "y".into(), asked: 1, total: 0 }));
 }

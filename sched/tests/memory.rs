@@ -16,6 +16,7 @@ fn cluster_line() -> impl Strategy<Value = String> {
         "node[1-6] cpus=4",
         "node[1-3] cpus=2 mem=300; node[4-6] cpus=8 gres=gpu:2 features=a",
         "node[1-2] cpus=4 gres=gpu:a100:1,gpu:v100:2 features=a,b weight=3; node[3-6] cpus=8 mem=1000",
+        "node[1-2] features=a; node3 features=a,b weight=2; node[4-6] cpus=8 features=b",
         "node[1-6] cpus=16 mem=2000",
     ]);
     let partition = || pick(&["", "tier=2", "max=40", "exclusive", "maxcpus=2"]);
@@ -55,6 +56,11 @@ fn job_words() -> impl Strategy<Value = String> {
         "-w node4",
         "-x node1",
         "--overcommit -n9",
+        "-C a*2&b*1",
+        "-N2 -C [a|b]",
+        "-n7 -C [a*1&b*2]",
+        "-N2 --prefer=b",
+        "-n6 --prefer=[a|b] -C [a*1&b*1] --batch=b",
     ]);
     let more = pick(&["", "", "", "--mem=250", "--gres=gpu:1", "--gpus=3", "-L x:1", "-L x:2"]);
     let time = pick(&[

@@ -136,11 +136,6 @@ impl Settings {
             "wait-all-nodes" => {
                 yes_no(key, text)?;
             }
-            "prefer" => {
-                sluice_model::constraint::parse(text).map_err(|e| {
-                    self.refused("Invalid feature specification", Some(e.named("--prefer").to_string()))
-                })?;
-            }
             "gres-flags" => {
                 const FLAGS: &[&str] = &[
                     "allow-task-sharing",

@@ -28,6 +28,19 @@ impl Settings {
             "gpus-per-socket" => self.set_gres(key, text, GresScope::Socket)?,
             "gpus-per-task" => self.set_gres(key, text, GresScope::Task)?,
             "constraint" => self.set_constraint(text)?,
+            "prefer" => {
+                let parsed = sluice_model::constraint::parse(text).map_err(|e| {
+                    self.refused("Invalid preferred feature specification", Some(e.named("--prefer").to_string()))
+                })?;
+                self.job.request.prefer = Some(parsed);
+            }
+            "batch" => {
+                let parsed = sluice_model::constraint::parse_plain(text).map_err(|e| {
+                    let reason = "Job --batch option is invalid or not a subset of --constraints";
+                    self.refused(reason, Some(e.named("--batch").to_string()))
+                })?;
+                self.job.request.batch = Some(parsed);
+            }
             "nodelist" => self.job.request.node_list = self.hosts(key, text)?,
             "exclude" => self.job.request.exclude = self.hosts(key, text)?,
             "nodefile" => self.job.request.node_list = self.node_file(text)?,

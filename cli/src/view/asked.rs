@@ -14,6 +14,11 @@ pub fn dependency(job: &v1::JobRecord) -> Option<String> {
     Some(dependency.with_states(|_| word))
 }
 
+/// Features as they would be written; None for none.
+pub fn constraint(features: Option<&v1::Constraint>) -> Option<String> {
+    Some(sluice_model::request::Constraint::try_from(features?.clone()).ok()?.to_string())
+}
+
 /// `NO`, `NODE`, `USER`
 pub fn exclusive(job: &v1::JobRecord) -> &'static str {
     match job.spec.as_ref().and_then(|s| s.request.as_ref()).map_or(0, |r| r.exclusive) {

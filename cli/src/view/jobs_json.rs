@@ -80,6 +80,7 @@ fn flags(job: &v1::JobRecord) -> Vec<&'static str> {
 
 fn identity(job: &v1::JobRecord, around: &Surroundings<'_>, out: &mut Map<String, Value>) {
     let spec = job.spec.clone().unwrap_or_default();
+    let request = spec.request.clone().unwrap_or_default();
     let text = |b: Option<&[u8]>| b.map(|b| facts::text(b).into_owned()).unwrap_or_default();
     let task_string =
         if job.array_pending.is_some() { facts::array_task(job, 0).unwrap_or_default() } else { String::new() };
@@ -94,7 +95,7 @@ fn identity(job: &v1::JobRecord, around: &Surroundings<'_>, out: &mut Map<String
             "array_max_tasks": number(job.array_throttle.unwrap_or(0)),
             "array_task_string": task_string,
             "association_id": job.association,
-            "batch_features": "",
+            "batch_features": asked::constraint(request.batch.as_ref()).unwrap_or_default(),
             "batch_flag": spec.batch,
             "batch_host": job.batch_host,
             "flags": flags(job),
@@ -135,7 +136,7 @@ fn identity(job: &v1::JobRecord, around: &Surroundings<'_>, out: &mut Map<String
             "name": facts::text(&job.name),
             "network": "",
             "partition": job.partition,
-            "prefer": "",
+            "prefer": asked::constraint(request.prefer.as_ref()).unwrap_or_default(),
             "profile": ["NOT_SET"],
             "qos": job.qos,
             "reboot": false,

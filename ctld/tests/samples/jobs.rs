@@ -50,6 +50,22 @@ pub fn request() -> ResourceRequest {
         contiguous: true,
         tmp_disk_mb: 100,
         distribution: Some(Distribution::Plane(4)),
+        ..ResourceRequest::default()
+    }
+}
+
+/// What came after the first release.
+pub fn placed_request() -> ResourceRequest {
+    let feature = |name: &str| Constraint::Feature(name.to_owned());
+    let count = |name: &str, nodes: u32| Constraint::Count(Box::new(feature(name)), nodes);
+    ResourceRequest {
+        constraint: Some(Constraint::All(vec![
+            feature("ib"),
+            Constraint::Bracket(Box::new(Constraint::All(vec![count("rack1", 2), count("rack2", 4)]))),
+        ])),
+        prefer: Some(Constraint::Bracket(Box::new(Constraint::Any(vec![feature("rack1"), feature("rack2")])))),
+        batch: Some(feature("rack1")),
+        ..ResourceRequest::default()
     }
 }
 
@@ -106,6 +122,15 @@ pub fn spec() -> JobSpec {
 }
 
 /// What an ordinary job sets: everything optional is absent.
+/// A job that waits, with all that placement knows.
+pub fn placed_job() -> Job {
+    let mut job = pending_job();
+    let mut spec = JobSpec::clone(&job.spec);
+    spec.request = placed_request().into();
+    job.spec = Arc::new(spec);
+    job
+}
+
 pub fn plain_spec() -> JobSpec {
     JobSpec {
         work_dir: OsBytes::from("/"),

@@ -115,6 +115,7 @@ pub fn events() -> Vec<(&'static str, Event)> {
     vec![
         ("configured", Event::Configured { config: Arc::new(config()) }),
         ("submitted", Event::JobSubmitted { job: Box::new(pending_job()) }),
+        ("submitted_placed", Event::JobSubmitted { job: Box::new(placed_job()) }),
         ("submitted_array", Event::JobSubmitted { job: Box::new(array_job()) }),
         ("submitted_task_running", Event::JobSubmitted { job: Box::new(running_task()) }),
         ("submitted_completing", Event::JobSubmitted { job: Box::new(completing_job()) }),

@@ -297,6 +297,8 @@ pub(super) fn can_ever_run(state: &State, spec: &JobSpec, partitions: &[String])
     Err(match problem {
         Infeasible::UnknownNode { name } => Reject::InvalidNodeName { name },
         Infeasible::UnknownFeature { name } => Reject::InvalidFeature { name },
+        Infeasible::UnknownPreference { name } => Reject::InvalidPreference { name },
+        Infeasible::ForeignBatchFeature { name } => Reject::InvalidBatchFeature { name },
         Infeasible::UnknownGres { name } => Reject::InvalidGres { name },
         Infeasible::NodeLimit { asked, limit } => Reject::NodeCountOutOfRange { asked, limit },
         Infeasible::TimeLimit { asked, limit } => Reject::TimeLimitTooLong { asked: time(asked), limit: time(limit) },

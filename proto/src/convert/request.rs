@@ -100,12 +100,16 @@ impl TryFrom<v1::GresRequest> for GresRequest {
 
 impl From<&Constraint> for v1::Constraint {
     fn from(constraint: &Constraint) -> Self {
-        use v1::constraint::{Kind, List};
+        use v1::constraint::{Count, Kind, List};
         let list = |items: &[Constraint]| List { items: items.iter().map(Into::into).collect() };
         let kind = match constraint {
             Constraint::Feature(name) => Kind::Feature(name.clone()),
             Constraint::All(items) => Kind::All(list(items)),
             Constraint::Any(items) => Kind::Any(list(items)),
+            Constraint::Count(of, nodes) => {
+                Kind::Count(Box::new(Count { of: Some(Box::new((&**of).into())), nodes: *nodes }))
+            }
+            Constraint::Bracket(inner) => Kind::Bracket(Box::new((&**inner).into())),
         };
         v1::Constraint { kind: Some(kind) }
     }
@@ -115,7 +119,10 @@ impl TryFrom<v1::Constraint> for Constraint {
     type Error = ConvertError;
     fn try_from(message: v1::Constraint) -> Result<Self, ConvertError> {
         let mut parts = limits::CONSTRAINT_PARTS;
-        constraint(message, limits::CONSTRAINT_DEPTH, &mut parts)
+        let parsed = constraint(message, limits::CONSTRAINT_DEPTH, &mut parts)?;
+        sluice_model::constraint::check(&parsed)
+            .map_err(|allowed| ConvertError::new("", format!("allowed: {allowed}")))?;
+        Ok(parsed)
     }
 }
 
@@ -134,6 +141,14 @@ fn constraint(message: v1::Constraint, depth: usize, parts: &mut usize) -> Resul
         Some(Kind::Feature(name)) => scalar::name(name, "feature").map(Constraint::Feature),
         Some(Kind::All(items)) => list(items).within("all").map(Constraint::All),
         Some(Kind::Any(items)) => list(items).within("any").map(Constraint::Any),
+        Some(Kind::Count(count)) => {
+            let of = count.of.ok_or_else(|| ConvertError::missing("of"))?;
+            if count.nodes == 0 {
+                return Err(ConvertError::new("nodes", "is 0; a count is from 1 up"));
+            }
+            Ok(Constraint::Count(Box::new(constraint(*of, depth - 1, parts)?), count.nodes))
+        }
+        Some(Kind::Bracket(inner)) => Ok(Constraint::Bracket(Box::new(constraint(*inner, depth - 1, parts)?))),
         None => Err(ConvertError::new("", "holds no constraint")),
     }
 }
@@ -204,6 +219,8 @@ impl From<&ResourceRequest> for v1::ResourceRequest {
             contiguous: request.contiguous,
             tmp_disk_mb: request.tmp_disk_mb,
             distribution: request.distribution.as_ref().map(Into::into),
+            prefer: request.prefer.as_ref().map(Into::into),
+            batch: request.batch.as_ref().map(Into::into),
         }
     }
 }
@@ -232,6 +249,8 @@ impl TryFrom<v1::ResourceRequest> for ResourceRequest {
             contiguous: message.contiguous,
             tmp_disk_mb: scalar::quantity(message.tmp_disk_mb, "tmp_disk_mb")?,
             distribution: scalar::optional(message.distribution, "distribution")?,
+            prefer: scalar::optional(message.prefer, "prefer")?,
+            batch: scalar::optional(message.batch, "batch")?,
         })
     }
 }

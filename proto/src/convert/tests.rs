@@ -75,7 +75,22 @@ fn distribution() -> impl Strategy<Value = Distribution> {
         (1u32..).prop_map(Distribution::Plane)
     ]
 }
+/// Counts and brackets where they may stand.
 fn constraint() -> impl Strategy<Value = Constraint> {
+    let counted = || (plain_constraint(), 1u32..100).prop_map(|(c, n)| Constraint::Count(Box::new(c), n));
+    let bracket = prop_oneof![
+        vec(plain_constraint(), 1..4).prop_map(Constraint::Any),
+        vec(counted(), 1..4).prop_map(Constraint::All)
+    ];
+    let bracket = bracket.prop_map(|c| Constraint::Bracket(Box::new(c)));
+    prop_oneof![
+        plain_constraint(),
+        counted(),
+        bracket.clone(),
+        (plain_constraint(), counted(), bracket).prop_map(|(a, b, c)| Constraint::All(vec![a, b, c]))
+    ]
+}
+fn plain_constraint() -> impl Strategy<Value = Constraint> {
     word().prop_map(Constraint::Feature).prop_recursive(4, 20, 4, |inner| {
         prop_oneof![vec(inner.clone(), 1..4).prop_map(Constraint::All), vec(inner, 1..4).prop_map(Constraint::Any)]
     })
@@ -95,7 +110,8 @@ fn node_count() -> impl Strategy<Value = NodeCount> {
 }
 fn request() -> impl Strategy<Value = ResourceRequest> {
     let counts = (of(node_count()), of(any::<u32>()), of(any::<u32>()), of(any::<u32>()), of(any::<u32>()));
-    let what = (of(memory()), vec(gres_request(), 0..3), of(constraint()), of("[ -~]{0,30}"), amount());
+    let features = (of(constraint()), of(constraint()), of(plain_constraint()));
+    let what = (of(memory()), vec(gres_request(), 0..3), features, of("[ -~]{0,30}"), amount());
     let exclusive = prop_oneof![Just(Exclusive::No), Just(Exclusive::Node), Just(Exclusive::User)];
     let how = (exclusive, any::<[bool; 3]>(), of(distribution()));
     (counts, what, (nodes(), nodes()), how).prop_map(|(counts, what, lists, how)| ResourceRequest {
@@ -106,7 +122,9 @@ fn request() -> impl Strategy<Value = ResourceRequest> {
         min_cpus_per_node: counts.4,
         memory: what.0,
         gres: what.1,
-        constraint: what.2,
+        constraint: what.2.0,
+        prefer: what.2.1,
+        batch: what.2.2,
         constraint_text: what.3,
         node_list: lists.0,
         exclude: lists.1,

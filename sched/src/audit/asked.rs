@@ -1,6 +1,6 @@
 //! What a started job got, against what it asked for.
 
-use super::{Facts, Rule, Violation};
+use super::{Facts, Rule, Violation, features};
 use crate::input::{PartitionView, PendingJob};
 use crate::plan::Start;
 use sluice_model::partition::PartitionState;
@@ -57,7 +57,7 @@ fn nodes(
     bad: &mut impl FnMut(Rule, String),
 ) {
     let request = job.resources();
-    let mut places = Vec::new();
+    let (mut places, mut specs) = (Vec::new(), Vec::new());
     for held in &start.allocation.nodes {
         let name = &held.node;
         let Some((at, node)) = facts.nodes.get(name) else {
@@ -71,9 +71,7 @@ fn nodes(
         if !node.available || !partition.nodes.contains(at) || request.exclude.contains(name) {
             bad(Rule::Node, format!("{name} is unavailable, foreign or excluded"));
         }
-        if request.constraint.as_ref().is_some_and(|c| !c.matches(&node.spec.features)) {
-            bad(Rule::Node, format!("{name} lacks the features"));
-        }
+        specs.push(&*node.spec);
         if node.spec.tmp_disk_mb < request.tmp_disk_mb {
             bad(Rule::Node, format!("{name} has too little temporary space"));
         }
@@ -82,6 +80,15 @@ fn nodes(
         if start.allocation.on(name).is_none() {
             bad(Rule::Node, format!("{name} of the node list is missing"));
         }
+    }
+    if !features::satisfied(request, &specs) {
+        bad(Rule::Node, "the nodes lack the features".to_owned());
+    }
+    if let Some(batch) = &request.batch
+        && specs.iter().any(|s| batch.matches(&s.features))
+        && specs.first().is_some_and(|s| !batch.matches(&s.features))
+    {
+        bad(Rule::Node, "the first node lacks the features of the batch script".to_owned());
     }
     places.sort_unstable();
     if request.contiguous && places.windows(2).any(|w| w[1] != w[0] + 1) {
@@ -106,8 +113,10 @@ fn tasks(job: &PendingJob, start: &Start, bad: &mut impl FnMut(Rule, String)) {
     if nodes.iter().any(|n| n.tasks == 0) {
         bad(Rule::Tasks, "a node without a task".to_owned());
     }
+    let counted = request.constraint.as_ref().map_or(0, |c| u64::from(c.wanted().least_nodes()));
+    let listed = counted.max(request.node_list.len() as u64);
     match (request.ntasks.filter(|n| *n > 0), request.ntasks_per_node.filter(|n| *n > 0)) {
-        (Some(asked), _) if total != u64::from(asked) && total != request.node_list.len() as u64 => {
+        (Some(asked), _) if total != u64::from(asked) && total != listed => {
             bad(Rule::Tasks, format!("{total} tasks, {asked} asked for"));
         }
         (Some(_), Some(most)) if nodes.iter().any(|n| n.tasks > most) => {

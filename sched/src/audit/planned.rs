@@ -3,7 +3,7 @@
 //! The whole demand is derived anew and compared with what is free on the planned nodes at the planned moment, and for
 //! as long as the job may run.
 
-use super::{Facts, Rule, Violation};
+use super::{Facts, Rule, Violation, features};
 use crate::input::{PartitionView, PendingJob};
 use crate::plan::{Plan, PlannedReservation};
 use sluice_model::request::{GresScope, MemoryRequest};
@@ -96,7 +96,7 @@ fn keepable(
     let total = request.ntasks.filter(|n| *n > 0);
     let each = request.ntasks_per_node.filter(|n| *n > 0);
     let mut room = 0u64;
-    let mut mine = Vec::new();
+    let (mut mine, mut specs) = (Vec::new(), Vec::new());
     for name in &planned.nodes {
         let Some((at, node)) = facts.nodes.get(name) else {
             bad(format!("{name} does not exist"));
@@ -105,9 +105,7 @@ fn keepable(
         if !node.available || !partition.nodes.contains(at) || request.exclude.contains(name) {
             bad(format!("{name} is unavailable, foreign or excluded"));
         }
-        if request.constraint.as_ref().is_some_and(|c| !c.matches(&node.spec.features)) {
-            bad(format!("{name} lacks the features"));
-        }
+        specs.push(&*node.spec);
         let here: Vec<&Stay> = stays.iter().filter(|s| s.node == *at && s.from < until && s.until > from).collect();
         let least = if total.is_some() { 1 } else { each.unwrap_or(1) };
         let most = total.map_or(least, |t| each.unwrap_or(t).min(t));
@@ -130,6 +128,9 @@ fn keepable(
         }
         room += u64::from(tasks);
         mine.push((*at, tasks));
+    }
+    if !features::satisfied(request, &specs) {
+        bad("the nodes lack the features".to_owned());
     }
     if total.is_some_and(|t| room < u64::from(t)) {
         bad(format!("only {room} tasks fit on {count} nodes"));

@@ -7,7 +7,8 @@ use crate::limits::LimitHit;
 use crate::order::Key;
 use crate::plan::Start;
 use crate::shape::Verdict;
-use sluice_model::{Allocation, Reason, TimeLimit};
+use sluice_model::request::Constraint;
+use sluice_model::{Allocation, NodeAlloc, Reason, TimeLimit};
 use std::cmp::Reverse;
 use std::sync::Arc;
 
@@ -138,16 +139,33 @@ impl Pass<'_> {
         let rows = placed.shares.iter().zip(&placed.rows).map(|(share, row)| (share.node, &row[..])).chain(licenses);
         let rows: Vec<(u32, &[i64])> = rows.collect();
         self.runs.push(self.timeline.put_start(self.cluster, end, Arc::clone(&allocation), rows.into_iter()));
+        let mut allocation = Allocation::clone(&allocation);
+        if let Some(batch) = &self.classes.get(class).example.request.batch {
+            self.put_batch_host_first(batch, &mut allocation);
+        }
         self.plan.starts.push(Start {
             job: key.job(),
             index,
             partition: self.cluster.partitions[shape.partition as usize].name.clone(),
-            allocation: Allocation::clone(&allocation),
+            allocation,
             backfilled: passes,
             time_limit: limit,
             priority: key.priority(),
         });
         Ok(())
+    }
+}
+
+impl Pass<'_> {
+    /// `--batch`: the script runs on the first node that has these features, if any has.
+    fn put_batch_host_first(&self, batch: &Constraint, allocation: &mut Allocation) {
+        let has = |held: &NodeAlloc| {
+            let node = self.cluster.position(&held.node);
+            node.is_some_and(|n| batch.matches(&self.cluster.spec(n).features))
+        };
+        if let Some(at) = allocation.nodes.iter().position(has) {
+            allocation.nodes[..=at].rotate_right(1);
+        }
     }
 }
 

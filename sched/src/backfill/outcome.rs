@@ -85,7 +85,8 @@ impl Pass<'_> {
         for class in filled {
             let Some(lack) = self.classes.run(class).full.take() else { continue };
             // Those that want licences are looked at each time, for their reason's sake.
-            if self.classes.get(class).shape.licenses.is_none() && self.classes.get(class).standing == Standing::Open {
+            let of = self.classes.get(class);
+            if of.shape.licenses.is_none() && !of.shape.is_intricate() && of.standing == Standing::Open {
                 self.classes.set(class, Standing::Full(lack));
             }
         }

@@ -281,6 +281,8 @@ pub fn pending(input: &Input, id: u32, words: &[&str]) -> PendingJob {
             "-w" => r.node_list = names(value),
             "-x" => r.exclude = names(value),
             "-C" => r.constraint = Some(constraint::parse(value).expect("constraint")),
+            "--prefer" => r.prefer = Some(constraint::parse(value).expect("constraint")),
+            "--batch" => r.batch = Some(constraint::parse_plain(value).expect("constraint")),
             "-L" => spec.licenses = licenses::parse(value).expect("licences").into(),
             "-p" => {
                 let position = |name: &str| input.partitions.iter().position(|p| p.name == name).expect(name) as u32;

@@ -160,6 +160,8 @@ fn what(job: &v1::JobRecord, form: Form, record: &mut Record) {
             request.tmp_disk_mb
         ))
         .line(format!("Features={} DelayBoot=00:00:00", request.constraint_text.as_deref().unwrap_or("(null)")))
+        .some("Prefer", asked::constraint(request.prefer.as_ref()))
+        .some("BatchFeatures", asked::constraint(request.batch.as_ref()))
         .some("Reservation", spec.reservation.clone())
         .line(format!(
             "OverSubscribe={} Exclusive={} Contiguous={} Licenses={} LicensesAlloc={} Network=(null)",

@@ -101,6 +101,9 @@ impl Context<'_> {
             Field::ReqNodes => nodes(request.map(|r| r.node_list.as_slice())),
             Field::Exclusive => asked::exclusive(job).to_owned(),
             Field::Features => request.and_then(|r| r.constraint_text.clone()).unwrap_or_else(|| "(null)".to_owned()),
+            Field::Prefer => {
+                request.and_then(|r| asked::constraint(r.prefer.as_ref())).unwrap_or_else(|| "(null)".to_owned())
+            }
             Field::GroupName => spec.map(|s| s.group.clone()).unwrap_or_default(),
             Field::LastSchedEval => time(job.last_sched_eval),
             Field::Licenses => asked::licenses(job).unwrap_or_else(|| "(null)".to_owned()),

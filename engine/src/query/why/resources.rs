@@ -5,7 +5,7 @@ use crate::job::Job;
 use crate::state::State;
 use sluice_model::memory::format_memory_mb;
 use sluice_model::{JobId, Reason};
-use sluice_sched::explain::{NodeUse, Obstacle, Survey, What, survey};
+use sluice_sched::explain::{FeatureNeed, NodeUse, Obstacle, Survey, What, survey};
 use sluice_sched::{Infeasible, Input, PendingJob, Plan};
 use std::collections::BTreeMap;
 
@@ -44,7 +44,11 @@ pub(super) fn explain(state: &State, input: &Input, job: &Job, asked: &PendingJo
     let name = &input.partitions[partition as usize].name;
     let enough_nodes = found.free_nodes.len() >= found.nodes_needed as usize;
     let enough_tasks = found.tasks_needed.is_none_or(|t| found.free_tasks >= u64::from(t));
+    let features = feature_needs(&found, answer);
     if enough_nodes && enough_tasks {
+        if features {
+            return;
+        }
         passing_would_delay(plan, name, answer);
         return;
     }
@@ -68,6 +72,35 @@ pub(super) fn explain(state: &State, input: &Input, job: &Job, asked: &PendingJo
     if answer.ahead_count > 0 {
         answer.because.push(format!("{} job(s) of its partition are ahead of it.", answer.ahead_count).into());
     }
+}
+
+/// Counts and alternatives of its features that are not met now. False when there are none.
+fn feature_needs(found: &Survey, answer: &mut Why) -> bool {
+    let (alternatives, counts): (Vec<_>, Vec<_>) = found.features.iter().partition(|f| f.alternative);
+    let short = |f: &&&FeatureNeed| f.free < f.needs;
+    let unmet = !alternatives.is_empty() && alternatives.iter().all(|f| short(&f));
+    let told: Vec<&FeatureNeed> =
+        counts.iter().filter(short).chain(alternatives.iter().filter(|_| unmet)).copied().collect();
+    if unmet {
+        let needs = found.nodes_needed;
+        answer
+            .because
+            .push(format!("Its {needs} node(s) must all have the same one of its alternative features.").into());
+    }
+    for need in &told {
+        let FeatureNeed { wanted, needs, free, could, .. } = need;
+        let text =
+            format!("{needs} node(s) must have {wanted}: {free} could take a share now, of {could} that have it.");
+        answer.because.push(text.into());
+        answer.numbers.push(Number {
+            what: format!("nodes with {wanted}"),
+            needs: u64::from(*needs),
+            has: u64::from(*free),
+            limit: Some(u64::from(*could)),
+            used_by: Vec::new(),
+        });
+    }
+    !told.is_empty()
 }
 
 /// It would fit now; what is free is kept for somebody who comes first.
