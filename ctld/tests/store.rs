@@ -6,6 +6,7 @@ use sluice_ctld::store::{FileStore, HistoryQuery, Opened, Shelf, Store, StoreErr
 use sluice_engine::job::{ArrayRole, Job, Phase};
 use sluice_engine::{Event, State};
 use sluice_model::{JobId, JobSpec, Time};
+use sluice_sched::prediction::EndedRun;
 use std::collections::BTreeSet;
 use std::fs;
 use std::ops::ControlFlow;
@@ -64,6 +65,8 @@ fn assert_same(left: &State, right: &State) {
     assert_eq!(left.nodes, right.nodes);
     assert_eq!(left.partitions, right.partitions);
     assert_eq!(left.accounting, right.accounting);
+    assert_eq!(left.usage, right.usage);
+    assert_eq!(left.habits, right.habits);
 }
 
 #[test]
@@ -127,6 +130,12 @@ fn a_snapshot_keeps_every_kind_of_record_and_shares_what_was_shared() {
     state.accounting.put_qos(samples::qos());
     // Given and taken away again: the numbers are not given a second time.
     (state.accounting.last_association, state.accounting.last_qos) = (20, 30);
+    for n in 0..50 {
+        let known = state.habits.users.entry(n % 7).or_default();
+        let known = Arc::make_mut(known);
+        known.habits.add(EndedRun { ran_secs: n, limit_secs: 100 + n, width: 1 + n });
+        known.last = Some(Time(n.into()));
+    }
     for name in ["node1", "node2"] {
         state.nodes.insert(name.into(), Arc::new(samples::node(name)));
     }

@@ -10,6 +10,7 @@ mod dependency;
 pub mod effect;
 pub mod event;
 mod fold;
+pub mod habits;
 mod hardware;
 mod index;
 pub mod job;

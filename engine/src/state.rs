@@ -1,10 +1,12 @@
 //! The cluster's whole live state: persistent maps, so that a snapshot is a few pointer copies.
 //!
-//! What is stored is `config`, `jobs`, `nodes`, `partitions`, `accounting`, `usage` and the counters. `index` follows from those: `fold` keeps
+//! What is stored is `config`, `jobs`, `nodes`, `partitions`, `accounting`, `usage`, `habits` and the
+//! counters. `index` follows from those: `fold` keeps
 //! it in step, `rebuild_indexes` makes it anew after a snapshot was loaded. Nothing but `fold` and the loader of
 //! snapshots may change any of it.
 
 use crate::accounting::Accounting;
+use crate::habits::HabitBook;
 use crate::index::Indexes;
 use crate::job::Job;
 use crate::node::Node;
@@ -22,6 +24,8 @@ pub struct State {
     pub partitions: imbl::OrdMap<String, Arc<PartitionSpec>>,
     pub accounting: Accounting,
     pub usage: UsageBook,
+    /// What run times are predicted from.
+    pub habits: HabitBook,
     /// The highest job id ever given.
     pub last_job_id: u32,
     /// Changes with every event; a plan names the one it was made from.

@@ -32,6 +32,7 @@ pub mod input;
 pub mod limits;
 pub mod overtaking;
 pub mod plan;
+pub mod prediction;
 pub mod priority;
 pub mod reasons;
 pub mod scheduler;

@@ -44,7 +44,7 @@ pub struct Arguments {
     #[arg(long, value_name = "CHANGES", value_parser = WhatIf::parse, conflicts_with = "starts")]
     pub what_if: Option<WhatIf>,
     /// What the scheduler is told of run times
-    #[arg(long, value_name = "limit|exact", default_value = "limit", value_parser = Estimates::parse)]
+    #[arg(long, value_name = "configured|limit|predicted|exact", default_value = "configured", value_parser = Estimates::parse)]
     pub estimates: Estimates,
     /// Only jobs submitted at this second or later
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(i64).range(0..))]

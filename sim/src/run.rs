@@ -62,6 +62,10 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     }
     let mut done: Vec<Entry> = Vec::new();
     for (policy, name, config) in cases {
+        let mut config = config;
+        if !arguments.estimates.configure(&mut config) {
+            eprintln!("sluice-sim: policy {name}: its order does not go by run times: predictions change nothing");
+        }
         let replay =
             replay(&trace, config.clone(), policy, arguments.estimates).map_err(|e| format!("policy {name}: {e}"))?;
         for line in replay.refused.lines() {

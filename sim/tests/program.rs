@@ -129,7 +129,7 @@ fn bad_arguments_are_named_with_what_is_allowed() {
     run(&["--trace", "t.swf", "--policy", "esay"], 1, &["'esay'", "easy, conservative"]);
     run(&["--trace", "t.swf", "--compare", "easy,foo"], 1, &["'foo'"]);
     run(&["--trace", "t.swf", "--policy", "./none.toml"], 1, &["none.toml"]);
-    run(&["--trace", "t.swf", "--estimates", "best"], 2, &["best", "limit", "exact"]);
+    run(&["--trace", "t.swf", "--estimates", "best"], 2, &["best", "configured, limit, predicted, exact"]);
     run(&["--trace", "t.swf", "--round-limits", "1h,2x"], 2, &["2x", "1h,4h"]);
     run(&["--trace", "t.swf", "--procs", "0"], 2, &["--procs", "0"]);
     run(&["--generate", "jobs=10,colour=1"], 2, &["colour", "allowed"]);

@@ -82,6 +82,7 @@ fn write_file(path: &Path, state: &State) -> io::Result<u64> {
         partitions,
         accounting,
         usage,
+        habits,
         last_job_id,
         generation,
         archive_ordered: _,
@@ -109,6 +110,7 @@ fn write_file(path: &Path, state: &State) -> io::Result<u64> {
     }
     writer.chunk(Kind::Accounting(accounting_to_disk(accounting)))?;
     writer.chunk(Kind::Usage(codec::usage_to_disk(usage)))?;
+    writer.chunk(Kind::Habits(codec::habits_to_disk(habits)))?;
     let mut specs: HashMap<*const JobSpec, u32> = HashMap::new();
     let mut chunk = Jobs::default();
     for job in jobs.values() {
@@ -209,6 +211,7 @@ enum Part {
     Jobs(Vec<Arc<JobSpec>>, Vec<(u32, Job)>),
     Accounting(Box<Accounting>),
     Usage(Box<sluice_engine::usage::UsageBook>),
+    Habits(Box<sluice_engine::habits::HabitBook>),
     Footer(Footer),
 }
 
@@ -253,6 +256,7 @@ fn convert(kind: Kind) -> Result<Part, ConvertError> {
         }
         Kind::Accounting(kept) => Part::Accounting(Box::new(accounting_from_disk(kept)?)),
         Kind::Usage(usage) => Part::Usage(Box::new(codec::usage_from_disk(usage)?)),
+        Kind::Habits(habits) => Part::Habits(Box::new(codec::habits_from_disk(habits)?)),
         Kind::Footer(footer) => Part::Footer(footer),
     })
 }
@@ -299,6 +303,7 @@ impl Loader {
             }
             Part::Accounting(accounting) => self.state.accounting = *accounting,
             Part::Usage(usage) => self.state.usage = *usage,
+            Part::Habits(habits) => self.state.habits = *habits,
             Part::Footer(footer) => self.footer = Some(footer),
         }
         Ok(())

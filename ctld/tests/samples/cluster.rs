@@ -143,6 +143,7 @@ pub fn config() -> ClusterConfig {
             calc_period_secs: 9,
             dampening_factor: 10,
             flags: PriorityFlags::NO_NORMAL_ALL.with(PriorityFlags::MAX_TRES),
+            predictions: false,
         },
         limits: LimitsConfig {
             max_jobs: 200_000,
@@ -169,4 +170,9 @@ pub fn config() -> ClusterConfig {
         accounting: AccountingConfig::default(),
         licenses: BTreeMap::from([("matlab".to_owned(), 4)]),
     }
+}
+
+/// As an empty configuration orders the queue.
+pub fn config_by_size() -> ClusterConfig {
+    ClusterConfig { priority: PriorityConfig::default(), ..config() }
 }

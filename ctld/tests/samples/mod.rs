@@ -247,6 +247,7 @@ pub fn events() -> Vec<(&'static str, Event)> {
             "submitted_association",
             Event::JobSubmitted { job: Box::new(Job { association: Some(AssocId(7)), ..pending_job() }) },
         ),
+        ("configured_by_size", Event::Configured { config: Arc::new(config_by_size()) }),
         ("configured_accounting", Event::Configured { config: Arc::new(config_with_accounting()) }),
         ("account_set", Event::AccountSet { account: Box::new(account()) }),
         ("account_removed", Event::AccountRemoved { name: "physics".to_owned() }),

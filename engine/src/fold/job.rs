@@ -182,6 +182,9 @@ fn busy<'a>(state: &mut State, nodes: impl Iterator<Item = &'a NodeName>, at: Ti
 
 fn completing(state: &mut State, id: JobId, outcome: &Outcome, at: Time, waiting_for: &[NodeName], then: AfterEnd) {
     let mut nodes = Vec::new();
+    if let Some(job) = state.jobs.get(&id) {
+        state.habits.learn(job, outcome, at, then);
+    }
     state.edit(id, |j| {
         let mut run = match std::mem::replace(&mut j.phase, Phase::Pending) {
             Phase::Running(run) | Phase::Completing { run, .. } => run,

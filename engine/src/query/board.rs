@@ -322,7 +322,7 @@ impl Board {
                 nice: job.spec.nice,
             };
             if self.config.kind == PriorityKind::SmallestFirst {
-                let (parts, total) = self.smallest_first(job, &facts);
+                let (parts, total) = self.smallest_first(state, job, &facts);
                 return Some(PriorityParts { partition: name.clone(), factors: parts.clone(), weighted: parts, total });
             }
             let factors = priority::factors(&self.config, &self.scales, &facts, at);
@@ -346,6 +346,10 @@ pub struct Over<'a> {
 }
 
 impl Outlook for Over<'_> {
+    fn predicts(&self) -> bool {
+        self.board.predicts()
+    }
+
     fn limits(&self, shown: &mut Input) {
         shown.limits.clone_from(&self.board.rules);
         if self.board.rules.is_some() {

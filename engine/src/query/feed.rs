@@ -14,12 +14,17 @@ use imbl::ordmap::DiffItem;
 use sluice_model::{JobId, OsBytes, Time};
 use sluice_sched::{Input, PendingJob, Plan, Policy, RunningJob, Scheduler};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// What is known besides the state, and put into what the scheduler is shown. The answers for a job may change only when its
-/// record does, or with `Feed::start_anew`.
+/// record does, with its user's habits, or with `Feed::start_anew`.
 pub trait Outlook {
     fn policy(&self, _policy: &mut Policy) {}
+    /// Whether what is said of waiting jobs depends on what their users' earlier runs did.
+    fn predicts(&self) -> bool {
+        false
+    }
     /// Limits, and QOS of partitions.
     fn limits(&self, _shown: &mut Input) {}
     /// Expected duration, priority, whom it counts for.
@@ -35,6 +40,10 @@ impl Outlook for AsIs {}
 
 type Name = (u32, OsBytes);
 
+/// So many jobs are shown again in one pass because of their users' habits, at most: a pass must stay cheap however many
+/// jobs a user has. The others follow with the next passes.
+const AGAIN: usize = 256;
+
 #[derive(Default)]
 pub struct Feed {
     scheduler: Scheduler,
@@ -45,6 +54,29 @@ pub struct Feed {
     named: BTreeMap<Name, BTreeSet<JobId>>,
     /// Jobs whose ends move away while they are suspended.
     suspended: BTreeSet<JobId>,
+    /// Eligible jobs by uid, where their users' habits count.
+    of_users: BTreeMap<u32, BTreeSet<JobId>>,
+    /// Users whose habits have changed, and which of their jobs are still to be shown again.
+    changed: BTreeMap<u32, Round>,
+    last_told: u32,
+    predicts: bool,
+}
+
+/// So many of a user's jobs, from `next` on and then from the first.
+#[derive(Clone, Copy)]
+struct Round {
+    next: JobId,
+    left: usize,
+}
+
+impl Round {
+    fn next(&mut self, all: &BTreeSet<JobId>, most: usize) -> Vec<JobId> {
+        let count = self.left.min(all.len()).min(most);
+        let jobs: Vec<JobId> = all.range(self.next..).chain(all.range(..self.next)).take(count).copied().collect();
+        self.left = if count < most { 0 } else { self.left - count };
+        self.next = jobs.last().map_or(JobId(0), |last| JobId(last.0.saturating_add(1)));
+        jobs
+    }
 }
 
 /// What depends on more than one record and must be looked at again.
@@ -80,7 +112,10 @@ impl Feed {
         match self.known.replace(state.clone()) {
             Some(known) if Arc::ptr_eq(&known.index.hardware, &state.index.hardware) => {
                 self.nodes(&known, state);
-                self.jobs(&known, state, now, outlook);
+                let mut again = Again::default();
+                self.jobs(&known, state, now, outlook, &mut again);
+                self.habits(&known, state, outlook, &mut again);
+                self.dependent(state, outlook, &again);
             }
             _ => self.rebuild(state, now, outlook),
         }
@@ -95,6 +130,9 @@ impl Feed {
         self.arrays.clear();
         self.named.clear();
         self.suspended.clear();
+        self.of_users.clear();
+        self.changed.clear();
+        self.predicts = outlook.predicts();
         let mut all = input(state, now, usize::MAX);
         scheduling::show(state, outlook, &mut all);
         self.scheduler.rebuild(&all);
@@ -118,26 +156,63 @@ impl Feed {
         }
     }
 
-    fn jobs(&mut self, known: &State, state: &State, now: Time, outlook: &impl Outlook) {
-        let mut again = Again::default();
+    fn jobs(&mut self, known: &State, state: &State, now: Time, outlook: &impl Outlook, again: &mut Again) {
         for item in known.jobs.diff(&state.jobs) {
             let (old, new) = match item {
                 DiffItem::Add(_, new) => (None, Some(&**new)),
                 DiffItem::Update { old, new } => (Some(&**old.1), Some(&**new.1)),
                 DiffItem::Remove(_, old) => (Some(&**old), None),
             };
-            self.job(old, new, state, now, outlook, &mut again);
+            self.job(old, new, state, now, outlook, again);
         }
-        for name in &again.names {
-            for id in self.named.get(name).cloned().unwrap_or_default() {
-                let array = state.jobs.get(&id).and_then(|j| j.array_id());
-                match array {
+    }
+
+    /// Jobs of users whose habits have changed, as many as a pass may take.
+    fn habits(&mut self, known: &State, state: &State, outlook: &impl Outlook, again: &mut Again) {
+        if !self.predicts {
+            return;
+        }
+        for item in known.habits.users.diff(&state.habits.users) {
+            let (DiffItem::Add(uid, _) | DiffItem::Update { new: (uid, _), .. } | DiffItem::Remove(uid, _)) = item;
+            if let Some(jobs) = self.of_users.get(uid) {
+                self.changed.entry(*uid).or_insert(Round { next: JobId(0), left: 0 }).left = jobs.len();
+            }
+        }
+        let mut left = AGAIN;
+        let turn = |u: &u32| (Bound::Excluded(*u), Bound::Unbounded);
+        while left > 0 {
+            // Round and round, so that a user of very many jobs keeps nobody waiting.
+            let next = self.changed.range(turn(&self.last_told)).next().or_else(|| self.changed.iter().next());
+            let Some((uid, mut round)) = next.map(|(uid, round)| (*uid, *round)) else { break };
+            self.last_told = uid;
+            let jobs = self.of_users.get(&uid).map(|all| round.next(all, left)).unwrap_or_default();
+            left -= jobs.len();
+            if round.left > 0 {
+                self.changed.insert(uid, round);
+            } else {
+                self.changed.remove(&uid);
+            }
+            for id in jobs {
+                match state.jobs.get(&id).and_then(|job| job.array_id()) {
                     Some(array) => _ = again.arrays.insert(array),
                     None => self.show(state, id, &mut Room::default(), outlook),
                 }
             }
         }
-        for array in &again.arrays {
+    }
+
+    fn dependent(&mut self, state: &State, outlook: &impl Outlook, again: &Again) {
+        let mut arrays = again.arrays.clone();
+        for name in &again.names {
+            for id in self.named.get(name).cloned().unwrap_or_default() {
+                let array = state.jobs.get(&id).and_then(|j| j.array_id());
+                match array {
+                    Some(array) => _ = arrays.insert(array),
+                    None => self.show(state, id, &mut Room::default(), outlook),
+                }
+            }
+        }
+        for array in &arrays {
             let members = self.arrays.get(array).into_iter().flatten();
             let mut keys: Vec<SchedKey> =
                 members.filter_map(|id| state.jobs.get(id)).filter_map(|job| state.sched_key(job)).collect();
@@ -213,8 +288,11 @@ impl Feed {
         }
     }
 
-    /// Remembers an eligible job that depends on others.
+    /// Remembers an eligible job that depends on others, or on its user's habits.
     fn enlist(&mut self, job: &Job) {
+        if self.predicts {
+            self.of_users.entry(job.spec.uid).or_default().insert(job.id);
+        }
         if let Some(array) = job.array_id() {
             self.arrays.entry(array).or_default().insert(job.id);
         }
@@ -224,6 +302,9 @@ impl Feed {
     }
 
     fn strike(&mut self, job: &Job) {
+        if self.predicts {
+            strike(&mut self.of_users, &job.spec.uid, job.id);
+        }
         if let Some(array) = job.array_id() {
             strike(&mut self.arrays, &array, job.id);
         }
@@ -269,5 +350,25 @@ fn holds_alike(old: &Job, new: &Job) -> bool {
                 && Arc::ptr_eq(&old.spec, &new.spec)
         }
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_of_a_users_jobs_have_their_turn_however_often_the_habits_change() {
+        let all: BTreeSet<JobId> = (1..=10).map(JobId).collect();
+        let mut round = Round { next: JobId(0), left: 0 };
+        let mut seen = Vec::new();
+        for _ in 0..5 {
+            // Changed again before the round is over.
+            round.left = all.len();
+            seen.extend(round.next(&all, 4).into_iter().map(|id| id.0));
+        }
+        assert_eq!(seen, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+        round.left = all.len();
+        assert_eq!((round.next(&all, 20).len(), round.left), (10, 0));
     }
 }

@@ -4,10 +4,11 @@
 //! every number comes from the state at `now` and that every "would start sooner" was tried through the real scheduler.
 //! Must not guess: where nothing can be foreseen it says so.
 //!
-//! `rules` explains what is not about resources, `resources` what is, `sooner` tries changes, `node` turns the question
+//! `rules` explains what is not about resources, `order` who goes first where the smaller does, `resources` what is, `sooner` tries changes, `node` turns the question
 //! round: why does this node stand idle while jobs wait?
 
 mod node;
+mod order;
 mod resources;
 mod rules;
 mod sooner;
@@ -173,11 +174,7 @@ fn waiting(state: &State, now: Time, board: &Board, job: &Job, answer: &mut Why)
         Some(hit) if hit.reason == answer.reason => rules::limit(&hit, answer),
         _ => resources::explain(state, &input, job, &asked, &plan, answer),
     }
-    if board.overtaken.is_promoted(job.id) {
-        let text =
-            "Others have overtaken it for long enough: it now stands before all jobs that were not overtaken so long.";
-        answer.because.push(text.to_owned().into());
-    }
+    order::explain(state, board, job, answer);
     let reserved = plan.reservations.iter().any(|r| r.job == job.id);
     let estimate = sluice_sched::estimate(&input, &asked);
     match &estimate {

@@ -190,6 +190,8 @@ pub struct PriorityConfig {
     /// PriorityFairShareDampeningFactor, where Fair Tree is off.
     pub dampening_factor: u32,
     pub flags: PriorityFlags,
+    /// Smallest first: a job's length is what its user's earlier runs make probable, instead of its time limit.
+    pub predictions: bool,
 }
 
 /// Slurm's defaults, but for the order.
@@ -211,6 +213,7 @@ impl Default for PriorityConfig {
             calc_period_secs: 300,
             dampening_factor: 1,
             flags: PriorityFlags::default(),
+            predictions: true,
         }
     }
 }
@@ -244,7 +247,11 @@ pub(super) fn read(mut s: Section<'_, '_, '_>) -> PriorityConfig {
         calc_period_secs: s.seconds("calc_period", 1..=86_400).unwrap_or(d.calc_period_secs),
         dampening_factor: s.number("dampening_factor", 1..=65_533).unwrap_or(d.dampening_factor),
         flags: flags(&mut s),
+        predictions: s.boolean("predictions").unwrap_or(d.predictions),
     };
+    if out.kind != PriorityKind::SmallestFirst && s.has("predictions") {
+        s.problem("predictions", "only type smallest_first goes by run times");
+    }
     if out.decay_half_life_secs == 0 && s.has("decay_half_life") && out.usage_reset == UsageReset::None {
         s.problem("decay_half_life", "0 needs usage_reset_period: usage would grow for ever");
     }
@@ -300,6 +307,7 @@ pub(super) fn fields(p: &PriorityConfig) -> Vec<Field> {
         calc_period_secs,
         dampening_factor,
         flags,
+        predictions,
     } = p;
     let time = |secs: u32| Some(quote(&format_elapsed_long(Duration::from_secs(u64::from(secs)))));
     let number = |n: u32| Some(n.to_string());
@@ -319,5 +327,6 @@ pub(super) fn fields(p: &PriorityConfig) -> Vec<Field> {
         ("calc_period", time(*calc_period_secs)),
         ("dampening_factor", number(*dampening_factor)),
         ("flags", Some(list(flags.names()))),
+        ("predictions", (*kind == PriorityKind::SmallestFirst).then(|| predictions.to_string())),
     ]
 }

@@ -148,6 +148,9 @@ struct Known<'a> {
 }
 
 impl Outlook for Known<'_> {
+    fn predicts(&self) -> bool {
+        self.policy.is_configured() && self.board.predicts()
+    }
     fn policy(&self, rules: &mut Rules) {
         self.policy.adjust(rules);
     }

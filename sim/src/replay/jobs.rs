@@ -2,7 +2,7 @@
 
 use crate::trace::{Trace, TraceJob};
 use sluice_engine::State;
-use sluice_model::config::ClusterConfig;
+use sluice_model::config::{ClusterConfig, PriorityKind};
 use sluice_model::job::JobKind;
 use sluice_model::request::{GresRequest, GresScope, MemoryRequest, NodeCount, ResourceRequest};
 use sluice_model::shared::Shared;
@@ -12,9 +12,13 @@ use std::collections::BTreeMap;
 /// How long the scheduler is told that jobs run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Estimates {
-    /// What the users asked for.
+    /// What the users asked for; the order goes by predictions where the configuration says so.
     #[default]
+    Configured,
+    /// What the users asked for, without predictions.
     Limit,
+    /// What the users asked for; the order goes by what users' earlier runs make probable.
+    Predicted,
     /// What they will run: what perfect estimates would give.
     Exact,
 }
@@ -22,16 +26,29 @@ pub enum Estimates {
 impl Estimates {
     pub fn parse(text: &str) -> Result<Estimates, String> {
         match text {
+            "configured" => Ok(Estimates::Configured),
             "limit" => Ok(Estimates::Limit),
+            "predicted" => Ok(Estimates::Predicted),
             "exact" => Ok(Estimates::Exact),
-            _ => Err(format!("unknown estimates '{text}'; known are limit, exact")),
+            _ => Err(format!("unknown estimates '{text}'; known are configured, limit, predicted, exact")),
         }
     }
     pub fn name(self) -> &'static str {
         match self {
+            Estimates::Configured => "configured",
             Estimates::Limit => "limit",
+            Estimates::Predicted => "predicted",
             Estimates::Exact => "exact",
         }
+    }
+    /// Switches predictions on or off. False where they are asked for and the order knows none.
+    pub fn configure(self, config: &mut ClusterConfig) -> bool {
+        match self {
+            Estimates::Configured | Estimates::Exact => {}
+            Estimates::Limit => config.priority.predictions = false,
+            Estimates::Predicted => config.priority.predictions = true,
+        }
+        self != Estimates::Predicted || config.priority.kind == PriorityKind::SmallestFirst
     }
 }
 
@@ -78,7 +95,7 @@ pub(super) struct Jobs {
 impl Jobs {
     pub fn new(trace: &Trace, config: &ClusterConfig, plain: bool, estimates: Estimates) -> Jobs {
         let seconds = |job: &TraceJob| match estimates {
-            Estimates::Limit => job.requested,
+            Estimates::Configured | Estimates::Limit | Estimates::Predicted => job.requested,
             Estimates::Exact => job.run,
         };
         let has_default = config.scheduling.default_memory_per_cpu_mb.is_some()

@@ -172,6 +172,7 @@ fn priority_to_disk(priority: &PriorityConfig) -> Priority {
         calc_period_secs,
         dampening_factor,
         flags,
+        predictions,
     } = priority;
     Priority {
         kind: kind.as_str().to_owned(),
@@ -189,6 +190,7 @@ fn priority_to_disk(priority: &PriorityConfig) -> Priority {
         calc_period_secs: *calc_period_secs,
         dampening_factor: *dampening_factor,
         flags: flags.names().into_iter().map(str::to_owned).collect(),
+        predictions: *predictions,
     }
 }
 
@@ -221,6 +223,7 @@ fn priority_from_disk(p: Priority) -> Result<PriorityConfig> {
         calc_period_secs: p.calc_period_secs,
         dampening_factor: p.dampening_factor,
         flags: flags.collect::<Result<Vec<_>>>()?.into_iter().fold(PriorityFlags::default(), PriorityFlags::with),
+        predictions: p.predictions,
     })
 }
 

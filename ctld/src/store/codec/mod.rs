@@ -8,6 +8,7 @@
 mod change;
 mod config;
 mod event;
+mod habits;
 mod job;
 mod node;
 mod usage;
@@ -16,6 +17,7 @@ pub use event::{decode_record, encode_record};
 pub use job::{job_from_disk, job_to_disk};
 pub use node::{node_from_disk, node_to_disk, partition_from_disk, partition_to_disk};
 
+pub use habits::{habits_from_disk, habits_to_disk};
 pub use usage::{usage_from_disk, usage_to_disk};
 
 pub(super) use config::{config_from_disk, config_to_disk};

@@ -2,12 +2,13 @@
 //!
 //! The order itself is `sluice_sched::overtaking`.
 
-use super::Board;
+use super::{Board, asked, default_limit};
 use crate::job::Job;
 use crate::query::usage::run_tres;
 use crate::state::State;
-use sluice_model::Time;
+use sluice_model::config::PriorityKind;
 use sluice_model::tres::Tres;
+use sluice_model::{Time, TimeLimit};
 use sluice_sched::fairshare::{Algorithm, Member, Standing};
 use sluice_sched::overtaking::{self, Running, Size, Waiting};
 use sluice_sched::priority::{Factors, Facts};
@@ -45,13 +46,38 @@ impl Board {
         state.index.active.iter().filter_map(|id| state.jobs.get(id)).filter_map(of).collect()
     }
 
-    /// The number that the queue goes by, in parts: the size of the job, its account's usage, and promotion.
-    pub(super) fn smallest_first(&self, job: &Job, facts: &Facts<'_>) -> (Factors, u32) {
-        let size = Size {
-            duration_secs: facts.time_limit.duration().map_or(f64::INFINITY, |d| d.as_secs_f64()),
-            share: dominant_share(facts.tres, facts.partition_tres),
+    /// Whether priorities depend on what users' earlier runs did.
+    pub fn predicts(&self) -> bool {
+        self.config.kind == PriorityKind::SmallestFirst && self.config.predictions
+    }
+
+    fn size(&self, state: &State, job: &Job, limit: TimeLimit, asked: &Tres, whole: &Tres) -> Size {
+        Size {
+            duration_secs: match self.predicts() {
+                true => state.habits.predict(job.spec.uid, limit, asked),
+                false => limit.duration().map_or(f64::INFINITY, |d| d.as_secs_f64()),
+            },
+            share: dominant_share(asked, whole),
             used_ratio: self.used_ratio(job),
-        };
+        }
+    }
+
+    /// How large a waiting job counts in its first partition, and the time limit there; None under another order.
+    pub fn counted_size(&self, state: &State, job: &Job) -> Option<(Size, TimeLimit)> {
+        if self.config.kind != PriorityKind::SmallestFirst {
+            return None;
+        }
+        let name = job.partitions.first()?;
+        let spec = state.partitions.get(name)?;
+        let position = state.index.hardware.partition_position.get(name)?;
+        let whole = self.partition_tres.get(*position as usize)?;
+        let limit = if job.spec.time_limit.is_some() { job.time_limit } else { default_limit(spec) };
+        Some((self.size(state, job, limit, &asked(state, job).0, whole), limit))
+    }
+
+    /// The number that the queue goes by, in parts: the size of the job, its account's usage, and promotion.
+    pub(super) fn smallest_first(&self, state: &State, job: &Job, facts: &Facts<'_>) -> (Factors, u32) {
+        let size = self.size(state, job, facts.time_limit, facts.tres, facts.partition_tres);
         let alone = Size { used_ratio: 0.0, ..size }.priority();
         let plain = size.priority();
         let placed = if self.overtaken.is_promoted(job.id) {
