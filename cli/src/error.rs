@@ -44,6 +44,7 @@ impl CallError {
                 code: 19,
                 message: "Access/permission denied".to_owned(),
                 detail: Some(problem),
+                retry_after_ms: None,
             }),
             Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled | Code::Unknown => {
                 CallError::NoAnswer { problem }
@@ -78,6 +79,14 @@ impl CallError {
             }
             CallError::Refused(refusal) => refusal.detail.clone(),
             CallError::BadConfig { .. } | CallError::Failed { .. } => None,
+        }
+    }
+
+    /// How long to wait before asking the same again.
+    pub fn retry_after(&self) -> Option<std::time::Duration> {
+        match self {
+            CallError::Refused(refusal) => refusal.retry_after_ms.map(|ms| std::time::Duration::from_millis(ms.into())),
+            _ => None,
         }
     }
 

@@ -1,5 +1,6 @@
 //! The configuration file: reading it, and showing what is in force under Slurm's names.
 
+use sluice_model::IndexSet;
 use sluice_model::Time;
 use sluice_model::config::{ClusterConfig, PriorityConfig, PriorityKind};
 use sluice_model::time::format_elapsed_long;
@@ -28,6 +29,7 @@ pub struct Facts {
 /// not have are left out, so that nobody takes a default of Slurm's for a setting of ours.
 pub fn slurm_view(config: &ClusterConfig, facts: &Facts) -> Vec<(&'static str, String)> {
     let yes = |b: bool| if b { "YES" } else { "NO" }.to_owned();
+    let codes = |set: &IndexSet| if set.is_empty() { "(null)".to_owned() } else { set.plain().to_string() };
     let or_null = |v: Option<String>| v.unwrap_or_else(|| "(null)".to_owned());
     let s = &config.scheduling;
     let t = &config.timing;
@@ -83,8 +85,8 @@ pub fn slurm_view(config: &ClusterConfig, facts: &Facts) -> Vec<(&'static str, S
         ("ProctrackType", "proctrack/cgroup".to_owned()),
         ("PrologFlags", "(null)".to_owned()),
         ("PropagateResourceLimits", "ALL".to_owned()),
-        ("RequeueExit", "(null)".to_owned()),
-        ("RequeueExitHold", "(null)".to_owned()),
+        ("RequeueExit", codes(&config.requeue.exit_codes)),
+        ("RequeueExitHold", codes(&config.requeue.hold_exit_codes)),
         ("ReturnToService", "1".to_owned()),
         ("SchedulerParameters", format!("default_queue_depth={}", s.queue_depth)),
         ("SchedulerType", if s.backfill { "sched/backfill" } else { "sched/builtin" }.to_owned()),

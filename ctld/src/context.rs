@@ -4,6 +4,7 @@ use crate::nodelink::Links;
 use crate::owner::{OwnerFigures, OwnerHandle};
 use crate::scheduling::SchedulingFigures;
 use crate::store::Shelf;
+use crate::throttle::Throttle;
 use crate::view::Published;
 use sluice_engine::command::{Caller, Role};
 use sluice_identity::server::{Peer, Verifier};
@@ -39,6 +40,7 @@ pub struct Context {
     pub awaited: Vec<NodeName>,
     pub shutdown: watch::Sender<bool>,
     pub serial: AtomicU64,
+    pub throttle: Throttle,
 }
 
 impl Context {

@@ -16,4 +16,5 @@ pub mod rpc;
 pub mod run;
 pub mod scheduling;
 pub mod store;
+pub mod throttle;
 pub mod view;

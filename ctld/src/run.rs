@@ -8,6 +8,7 @@ use crate::pool::Pool;
 use crate::rpc::ControllerService;
 use crate::scheduling::{self, SchedulingFigures};
 use crate::store::{FileStore, Opened, Store, StoreError, StoreOptions};
+use crate::throttle::Throttle;
 use crate::view::Published;
 use crate::{config_file, notify, perform};
 use sluice_engine::{Command, Phase};
@@ -146,6 +147,7 @@ async fn serve(options: RunOptions) -> Result<(), Box<dyn Error>> {
         awaited,
         shutdown,
         serial: AtomicU64::new(1),
+        throttle: Throttle::default(),
     });
 
     let mut tasks = tokio::task::JoinSet::new();

@@ -102,6 +102,8 @@ pub enum Hold {
     Admin,
     /// Requeued too often, or its launch failed.
     Requeued(Reason),
+    /// Its exit code is one of `requeue.hold_exit_codes`.
+    SpecialExit,
 }
 
 /// Where a job is in its life; each variant carries exactly what exists then.
@@ -191,6 +193,7 @@ impl Job {
     /// The state shown to users.
     pub fn state(&self) -> JobState {
         match &self.phase {
+            Phase::Pending if self.hold == Hold::SpecialExit => JobState::SpecialExit,
             Phase::Pending => JobState::Pending,
             // Once its end has begun Slurm shows it as CG, though its processes have their grace period.
             Phase::Running(run) if run.ending.is_some() => JobState::Completing,

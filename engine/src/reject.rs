@@ -101,6 +101,12 @@ pub enum Reject {
     Internal {
         detail: String,
     },
+    /// The user's submissions come faster than the configuration allows: this one has its turn later.
+    TooFast {
+        /// A second.
+        rate: u32,
+        wait_ms: u32,
+    },
     /// A request of sacctmgr's that can't be carried out; the detail is the whole answer.
     Accounting {
         detail: String,
@@ -157,6 +163,7 @@ impl Reject {
             Reject::InvalidWckey { .. } => 42,
             Reject::InvalidPreference { .. } => 60,
             Reject::InvalidBatchFeature { .. } => 61,
+            Reject::TooFast { .. } => 43,
         }
     }
 
@@ -205,6 +212,7 @@ impl Reject {
                 "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"
             }
             Reject::InvalidWckey { .. } => "Invalid wckey specification",
+            Reject::TooFast { .. } => "Too many submissions in a short time",
         }
     }
 
@@ -237,6 +245,9 @@ impl Reject {
             Reject::InvalidNodeState { value } => format!("state {value}"),
             Reject::InvalidValue { key, value, allowed } => format!("{key}={value}: allowed is {allowed}"),
             Reject::Unsupported { option, value } => format!("{option}={value}"),
+            Reject::TooFast { rate, .. } => {
+                format!("this cluster takes {rate} a second from each user (limits.submit_rate)")
+            }
             Reject::InvalidWckey { name } => format!("--wckey={name}"),
             Reject::StorageFull { detail }
             | Reject::Internal { detail }

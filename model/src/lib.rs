@@ -26,6 +26,7 @@ pub mod mail;
 pub mod memory;
 pub mod node;
 pub mod node_count;
+pub mod pace;
 pub mod partition;
 pub mod reason;
 pub mod request;

@@ -4,6 +4,8 @@
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum JobState {
     Pending,
+    /// Waiting, and held after an exit code for which the cluster asks somebody to look (RequeueExitHold).
+    SpecialExit,
     Running,
     Suspended,
     /// Ended, but a node has not yet confirmed that everything of it is gone.
@@ -22,8 +24,9 @@ pub enum JobState {
 }
 
 impl JobState {
-    pub const ALL: [JobState; 14] = [
+    pub const ALL: [JobState; 15] = [
         JobState::Pending,
+        JobState::SpecialExit,
         JobState::Running,
         JobState::Suspended,
         JobState::Completing,
@@ -43,6 +46,7 @@ impl JobState {
     pub fn long(self) -> &'static str {
         match self {
             JobState::Pending => "PENDING",
+            JobState::SpecialExit => "SPECIAL_EXIT",
             JobState::Running => "RUNNING",
             JobState::Suspended => "SUSPENDED",
             JobState::Completing => "COMPLETING",
@@ -63,6 +67,7 @@ impl JobState {
     pub fn short(self) -> &'static str {
         match self {
             JobState::Pending => "PD",
+            JobState::SpecialExit => "SE",
             JobState::Running => "R",
             JobState::Suspended => "S",
             JobState::Completing => "CG",
@@ -84,9 +89,14 @@ impl JobState {
         JobState::ALL.into_iter().find(|s| s.long().eq_ignore_ascii_case(text) || s.short().eq_ignore_ascii_case(text))
     }
 
+    /// In the queue, held or not.
+    pub fn is_waiting(self) -> bool {
+        matches!(self, JobState::Pending | JobState::SpecialExit)
+    }
+
     /// Nothing more will happen to it.
     pub fn is_finished(self) -> bool {
-        !matches!(self, JobState::Pending | JobState::Running | JobState::Suspended | JobState::Completing)
+        !self.is_waiting() && !matches!(self, JobState::Running | JobState::Suspended | JobState::Completing)
     }
 }
 

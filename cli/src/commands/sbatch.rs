@@ -196,12 +196,13 @@ fn fail(context: &str, error: &CallError) -> ExitCode {
     exit_error(ExitCode::from(1))
 }
 
-/// Submits; while the controller is full, tries again a few times, as Slurm's commands do. When its answer is lost it is
+/// Submits; waits for its turn where a user may submit only so many jobs a second; while the controller is full, tries again a few times, as Slurm's commands do. When its answer is lost it is
 /// asked again under the same key: no job is queued twice.
 pub async fn submit(program: &str, client: &mut Client, mut request: v1::SubmitRequest) -> Result<u32, CallError> {
     let key: [u8; 16] = sluice_identity::random().map_err(|e| CallError::Failed { problem: e.to_string() })?;
     request.key = key.to_vec().into();
     let mut pause = Duration::from_secs(1);
+    let mut told = false;
     loop {
         let sent = client.call(Retry::Keyed, async |mut c: Controller| c.submit(request.clone()).await).await;
         match sent {
@@ -211,7 +212,17 @@ pub async fn submit(program: &str, client: &mut Client, mut request: v1::SubmitR
                 tokio::time::sleep(pause).await;
                 pause *= 2;
             }
-            Err(e) => return Err(e),
+            Err(e) => match e.retry_after() {
+                Some(wait) => {
+                    if !told {
+                        let detail = e.detail().unwrap_or_default();
+                        errln!("{program}: error: {}: {detail}; waiting for its turn", e.reason());
+                        told = true;
+                    }
+                    tokio::time::sleep(wait).await;
+                }
+                None => return Err(e),
+            },
         }
     }
 }

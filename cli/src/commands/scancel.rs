@@ -160,8 +160,10 @@ async fn act(client: &mut Client, settings: &Settings, one: &Chosen) -> Result<(
 
 /// Whether the step is there to be ended. The controller hears of one within a second of its beginning.
 async fn find_step(client: &mut Client, one: &Chosen) -> Result<(), CallError> {
-    let refused =
-        |code, message: &str| Err(CallError::Refused(v1::Refusal { code, message: message.to_owned(), detail: None }));
+    let refused = |code, message: &str| {
+        let message = message.to_owned();
+        Err(CallError::Refused(v1::Refusal { code, message, detail: None, retry_after_ms: None }))
+    };
     let asked = one.target.step.map(StepId::to_wire);
     let begin = Instant::now();
     loop {

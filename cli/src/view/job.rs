@@ -23,6 +23,11 @@ pub fn state(job: &v1::JobRecord) -> JobState {
     JobState::parse(&job.state).unwrap_or(JobState::Pending)
 }
 
+/// In the queue, held or not.
+pub fn is_waiting(job: &v1::JobRecord) -> bool {
+    state(job).is_waiting()
+}
+
 /// `PD`; a state without a short form prints in full.
 pub fn state_short(job: &v1::JobRecord) -> &str {
     JobState::parse(&job.state).map_or(job.state.as_str(), |state| state.short())
@@ -100,6 +105,7 @@ pub fn shows_reason(state: JobState) -> bool {
     matches!(
         state,
         JobState::Pending
+            | JobState::SpecialExit
             | JobState::Failed
             | JobState::Timeout
             | JobState::NodeFail
@@ -133,7 +139,7 @@ pub fn time_left(job: &v1::JobRecord) -> Option<i64> {
 
 /// Ended, or the expected end of one that runs; for one that waits, its estimated start and its limit.
 pub fn end(job: &v1::JobRecord) -> Option<i64> {
-    if job.end.is_some() || job.state != JobState::Pending.long() {
+    if job.end.is_some() || !is_waiting(job) {
         return job.end;
     }
     let limit = super::clock::limit(job.time_limit.as_ref())?.duration()?;

@@ -58,6 +58,8 @@ fn put(out: &mut Map<String, Value>, values: Value) {
 fn states(job: &v1::JobRecord) -> Vec<&str> {
     if job.state == JobState::Completing.long() {
         vec![facts::final_state(job), "COMPLETING"]
+    } else if job.state == JobState::SpecialExit.long() {
+        vec![JobState::Pending.long(), &job.state]
     } else {
         vec![&job.state]
     }
@@ -67,7 +69,7 @@ fn flags(job: &v1::JobRecord) -> Vec<&'static str> {
     let spec = job.spec.as_deref();
     let unset = |f: fn(&v1::JobSpec) -> bool| spec.is_some_and(f);
     let set = [
-        (job.start.is_some() && job.state != JobState::Pending.long(), "JOB_WAS_RUNNING"),
+        (job.start.is_some() && !facts::is_waiting(job), "JOB_WAS_RUNNING"),
         (unset(|s| s.account.is_none()), "USING_DEFAULT_ACCOUNT"),
         (unset(|s| s.partitions.is_empty()), "USING_DEFAULT_PARTITION"),
         (unset(|s| s.qos.is_none()), "USING_DEFAULT_QOS"),
@@ -184,7 +186,7 @@ fn limits_and_times(job: &v1::JobRecord, out: &mut Map<String, Value>) {
             "preempt_time": number(0),
             "preemptable_time": number(0),
             "pre_sus_time": number(job.suspended_since.map_or(0, |_| job.elapsed_ms / 1000)),
-            "hold": job.priority == 0 && job.state == JobState::Pending.long(),
+            "hold": job.priority == 0 && facts::is_waiting(job),
             "priority": number(job.priority),
             "priority_by_partition": [],
             "requeue": job.requeue,

@@ -99,7 +99,7 @@ fn join(parts: Vec<(String, String)>) -> String {
 pub fn requested(job: &v1::JobRecord) -> Tres {
     let request = job.spec.as_ref().and_then(|s| s.request.as_ref());
     let nodes = u64::from(job.num_nodes);
-    let waiting = super::job::state(job) == sluice_model::JobState::Pending;
+    let waiting = super::job::is_waiting(job);
     let cpus = match request {
         Some(request) if !waiting => asked_cpus(request).unwrap_or(u64::from(job.num_cpus)),
         _ => u64::from(job.num_cpus),

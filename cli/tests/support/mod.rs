@@ -118,7 +118,7 @@ impl Default for Fake {
 pub fn refusal(code: u32, message: &str, detail: &str) -> Status {
     use prost::Message as _;
     let detail = (!detail.is_empty()).then(|| detail.to_owned());
-    let body = v1::Refusal { code, message: message.to_owned(), detail }.encode_to_vec();
+    let body = v1::Refusal { code, message: message.to_owned(), detail, retry_after_ms: None }.encode_to_vec();
     Status::with_details(tonic::Code::FailedPrecondition, message, body.into())
 }
 

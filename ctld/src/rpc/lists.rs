@@ -48,7 +48,7 @@ impl Filter {
             && (self.users.is_empty()
                 || self.users.contains(spec.user.as_str())
                 || self.users.contains(&spec.uid.to_string()))
-            && self.states.as_ref().is_none_or(|s| s.contains(&job.state()))
+            && self.states.as_ref().is_none_or(|s| shown_among(s, job.state()))
             && (self.partitions.is_empty()
                 || match &job.partition {
                     Some(p) => self.partitions.contains(p),
@@ -60,6 +60,11 @@ impl Filter {
             && (self.nodes.is_empty()
                 || job.run().is_some_and(|run| run.allocation.names().any(|n| self.nodes.contains(n))))
     }
+}
+
+/// SPECIAL_EXIT is a pending job with something to it: who asks for PENDING sees it too.
+fn shown_among(asked: &[JobState], state: JobState) -> bool {
+    asked.contains(&state) || (state.is_waiting() && asked.contains(&JobState::Pending))
 }
 
 /// Whether the target names this record: by its own id, its array's, or its task index.

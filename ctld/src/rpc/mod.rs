@@ -34,7 +34,9 @@ pub fn status(reject: &Reject) -> Status {
         Reject::StorageFull { .. } => Code::ResourceExhausted,
         _ => Code::FailedPrecondition,
     };
-    let refusal = v1::Refusal { code: reject.code(), message: reject.message().to_owned(), detail: reject.detail() };
+    let retry_after_ms = if let Reject::TooFast { wait_ms, .. } = reject { Some(*wait_ms) } else { None };
+    let (number, message, detail) = (reject.code(), reject.message().to_owned(), reject.detail());
+    let refusal = v1::Refusal { code: number, message, detail, retry_after_ms };
     Status::with_details(code, reject.message(), refusal.encode_to_vec().into())
 }
 

@@ -60,6 +60,7 @@ pub async fn submit(
     let request = request.into_inner();
     let key = Some(&request.key).filter(|k| !k.is_empty()).map(|k| submit_key(k, "key")).transpose();
     let key = key.map_err(|e| unreadable(&e))?;
+    context.throttle.turn(&caller, &context.published.state()).await.map_err(|reject| status(&reject))?;
     let (spec, blobs) = prepare(context, &caller, request)?;
     let blobs = if matches!(spec.kind, JobKind::Batch { .. }) { blobs } else { blobs.into_iter().skip(1).collect() };
     let command = Command::Submit { caller, spec: Box::new(spec), key };

@@ -113,6 +113,18 @@ pub fn partition_change() -> PartitionChange {
     }
 }
 
+/// What is said of requeues and of the pace of submissions.
+pub fn requeueing() -> ClusterConfig {
+    let mut config = config();
+    config.limits.submit_rate = 50;
+    config.limits.submit_burst = 100;
+    config.requeue.exit_codes = IndexSet::from_iter([1, 2, 3, 99]);
+    config.requeue.hold_exit_codes = IndexSet::single(98);
+    config.requeue.rules[RequeueCause::LaunchFailure as usize] =
+        RequeueRule { retries: Some(3), delay_secs: Some(10), longest_delay_secs: Some(600) };
+    config
+}
+
 pub fn config() -> ClusterConfig {
     ClusterConfig {
         cluster_name: "tiny".to_owned(),
@@ -151,6 +163,8 @@ pub fn config() -> ClusterConfig {
             max_script_size: 4 << 20,
             max_environment_size: 1 << 20,
             max_requeue: 5,
+            submit_rate: 0,
+            submit_burst: 1000,
             first_job_id: 10,
         },
         timing: TimingConfig {
@@ -161,6 +175,7 @@ pub fn config() -> ClusterConfig {
             over_time_limit_minutes: 1,
             requeue_delay_secs: 120,
         },
+        requeue: RequeueConfig::default(),
         security: SecurityConfig {
             best_effort: true,
             administrators: vec!["ada".to_owned()],

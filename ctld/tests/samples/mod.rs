@@ -14,7 +14,9 @@ use sluice_model::accounting::{
 use sluice_model::config::{
     AccountingConfig, ClusterConfig, LimitsConfig, MailConfig, SchedulingConfig, SecurityConfig, TimingConfig,
 };
-use sluice_model::config::{PriorityConfig, PriorityFlags, PriorityKind, UsageReset};
+use sluice_model::config::{
+    PriorityConfig, PriorityFlags, PriorityKind, RequeueCause, RequeueConfig, RequeueRule, UsageReset,
+};
 use sluice_model::dependency::{Dependency, DependencyKind, DependencyTarget, DependencyTerm};
 use sluice_model::index_set::IndexSet;
 use sluice_model::job::{ArraySpec, JobIo, JobKind, OpenMode, PropagatedLimit, SignalRequest};
@@ -114,6 +116,7 @@ pub fn events() -> Vec<(&'static str, Event)> {
     let node = NodeName::new("node2");
     vec![
         ("configured", Event::Configured { config: Arc::new(config()) }),
+        ("configured_requeue", Event::Configured { config: Arc::new(requeueing()) }),
         ("submitted", Event::JobSubmitted { job: Box::new(pending_job()) }),
         ("submitted_placed", Event::JobSubmitted { job: Box::new(placed_job()) }),
         ("submitted_array", Event::JobSubmitted { job: Box::new(array_job()) }),
@@ -211,6 +214,10 @@ pub fn events() -> Vec<(&'static str, Event)> {
             },
         ),
         ("held", Event::JobPriority { job, priority: 0, base_priority: 100, hold: Hold::User, given: false }),
+        (
+            "held_special_exit",
+            Event::JobPriority { job, priority: 0, base_priority: 7, hold: Hold::SpecialExit, given: false },
+        ),
         ("held_by_admin", Event::JobPriority { job, priority: 0, base_priority: 100, hold: Hold::Admin, given: false }),
         ("priority", Event::JobPriority { job, priority: 77, base_priority: 77, hold: Hold::No, given: true }),
         (

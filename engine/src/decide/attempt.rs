@@ -8,6 +8,7 @@ use crate::effect::Effect;
 use crate::event::Event;
 use crate::job::{AfterEnd, Job, Outcome, Phase, Run};
 use crate::reject::Reject;
+use sluice_model::config::AfterExit;
 use sluice_model::job::JobKind;
 use sluice_model::state::ExitStatus;
 use sluice_model::step::{StepRecord, Usage};
@@ -121,7 +122,14 @@ pub(super) fn batch_ended(
     }
     if let Phase::Running(run) = &job.phase {
         // However it took the signal, it ends as what was decided.
-        let (outcome, then) = run.ending.clone().map_or((told, AfterEnd::Finish), |decided| (decided, run.then));
+        let (outcome, then) = match run.ending.clone() {
+            Some(decided) => (decided, run.then),
+            None if failure.is_none() && job.requeue && cx.after_exit(exit) != AfterExit::Ends => {
+                let back = Outcome { state: JobState::Requeued, ..told };
+                (back, AfterEnd::Requeue { hold: false })
+            }
+            None => (told, AfterEnd::Finish),
+        };
         cx.complete(id, outcome, &[], then);
     }
     Ok(Reply::Done)

@@ -6,6 +6,7 @@ use crate::effect::Effect;
 use crate::event::Event;
 use crate::job::{AfterEnd, Hold, Job, Outcome, Phase};
 use crate::query;
+use sluice_model::config::{AfterExit, RequeueCause};
 use sluice_model::job::JobKind;
 use sluice_model::state::ExitStatus;
 use sluice_model::step::StepRecord;
@@ -26,6 +27,30 @@ pub(super) fn outcome_of(exit: ExitStatus) -> Outcome {
         _ => (JobState::Failed, Reason::RaisedSignal),
     };
     Outcome { exit, ..Outcome::of(state, reason) }
+}
+
+/// How long a requeued job waits, and how often in a row it may come to that.
+struct Rule {
+    delay_secs: u32,
+    retries: Option<u32>,
+}
+
+/// Why the cluster put a job back; None when somebody asked for it (also the job itself).
+fn cause_of(outcome: &Outcome) -> Option<RequeueCause> {
+    match (outcome.state, outcome.reason) {
+        (_, Reason::JobLaunchFailure) => Some(RequeueCause::LaunchFailure),
+        (JobState::NodeFail, _) => Some(RequeueCause::NodeFailure),
+        (JobState::Requeued, Reason::NonZeroExitCode) => Some(RequeueCause::ExitCode),
+        (JobState::Preempted, _) => Some(RequeueCause::Preemption),
+        _ => None,
+    }
+}
+
+/// How often the cause put the job back since somebody last did. Other causes between do not make it a first time, or two
+/// that take turns would go on for ever.
+fn earlier_in_a_row(job: &Job, cause: RequeueCause) -> u32 {
+    let causes = job.past_runs.iter().rev().map_while(|p| cause_of(&p.outcome));
+    u32::try_from(causes.filter(|c| *c == cause).count()).unwrap_or(u32::MAX)
 }
 
 /// The worst exit of its numbered steps.
@@ -135,13 +160,17 @@ impl Cx<'_> {
 
     /// Back to the queue as the next attempt, after the configured delay.
     pub(super) fn back_to_queue(&mut self, job: &Job, held: Option<Hold>) {
-        let delay = self.timing_ms(|t| t.requeue_delay_secs);
-        let not_before = Some(crate::state::State::later(self.now, delay)).max(job.spec.begin);
+        let cause = job.outcome().and_then(cause_of);
+        let in_a_row = cause.map_or(0, |cause| 1 + earlier_in_a_row(job, cause));
+        let Rule { delay_secs, retries } = self.requeue_rule(cause, in_a_row);
+        let not_before = Some(crate::state::State::later(self.now, i64::from(delay_secs) * 1000)).max(job.spec.begin);
+        let exit = job.outcome().filter(|_| cause == Some(RequeueCause::ExitCode)).map(|o| o.exit);
         let hold = match held {
             Some(hold) => hold,
             // Held while it ran: held now.
             None if job.hold != Hold::No => job.hold,
-            None if self.requeued_too_often(job) => Hold::Requeued(Reason::JobHoldMaxRequeue),
+            None if exit.is_some_and(|exit| self.after_exit(exit) == AfterExit::RequeuedHeld) => Hold::SpecialExit,
+            None if retries.is_some_and(|most| in_a_row > most) => Hold::Requeued(Reason::JobHoldMaxRequeue),
             None => Hold::No,
         };
         self.emit(Event::JobRequeued { job: job.id, attempt: job.attempt + 1, not_before, hold, at: self.now });
@@ -151,13 +180,21 @@ impl Cx<'_> {
         self.moved.push(job.id);
     }
 
-    /// MaxBatchRequeue counts requeues by failures in a row, not those that people or the job itself ask for.
-    fn requeued_too_often(&self, job: &Job) -> bool {
-        let by_failure = |o: &Outcome| o.state == JobState::NodeFail || o.reason == Reason::JobLaunchFailure;
-        let last = job.outcome().is_some_and(by_failure);
-        let before = job.past_runs.iter().rev().take_while(|p| by_failure(&p.outcome)).count();
-        let limit = self.config.as_ref().map_or(u32::MAX, |c| c.limits.max_requeue);
-        last && before + 1 > limit as usize
+    /// What holds for the cause's `nth` time in a row, or for a requeue that somebody asked for.
+    fn requeue_rule(&self, cause: Option<RequeueCause>, nth: u32) -> Rule {
+        let Some(c) = self.config.as_ref() else { return Rule { delay_secs: 0, retries: None } };
+        match cause {
+            Some(cause) => Rule {
+                delay_secs: c.requeue.delay_secs(cause, nth, &c.timing),
+                retries: c.requeue.retries(cause, &c.limits),
+            },
+            None => Rule { delay_secs: c.timing.requeue_delay_secs, retries: None },
+        }
+    }
+
+    /// What the configuration says of an exit code.
+    pub(super) fn after_exit(&self, exit: ExitStatus) -> AfterExit {
+        self.config.as_ref().map_or(AfterExit::Ends, |c| c.requeue.after_exit(exit))
     }
 
     /// Steps that nobody will report on any more end with their job.

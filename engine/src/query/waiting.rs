@@ -37,6 +37,7 @@ pub fn hold_reason(job: &Job) -> Option<Reason> {
         Hold::User => Some(Reason::JobHeldUser),
         Hold::Admin => Some(Reason::JobHeldAdmin),
         Hold::Requeued(reason) => Some(reason),
+        Hold::SpecialExit => Some(Reason::JobRequeuedHeld),
         Hold::No => None,
     }
 }

@@ -230,7 +230,8 @@ fn failing_launches_hold_the_job_in_the_end() {
     let mut w = World::new();
     let id = w.submit(job());
     for attempt in 0..3 {
-        w.pass(11);
+        // Longer than any wait between them.
+        w.pass(60);
         w.schedule();
         let node = w.nodes_of(id)[0].clone();
         let failure = LaunchFailure { kind: LaunchFailureKind::Node, detail: "disk full".to_owned() };

@@ -24,6 +24,8 @@ impl Default for LimitsConfig {
             max_script_size: 16 << 20,
             max_environment_size: 16 << 20,
             max_requeue: 5,
+            submit_rate: 0,
+            submit_burst: 1000,
             first_job_id: 1,
         }
     }

@@ -81,8 +81,16 @@ pub(super) fn sections(c: &ClusterConfig) -> Vec<(&'static str, Vec<Field>)> {
         kill_on_invalid_dependency,
         enforce_partition_limits,
     } = &c.scheduling;
-    let LimitsConfig { max_jobs, max_array_size, max_script_size, max_environment_size, max_requeue, first_job_id } =
-        &c.limits;
+    let LimitsConfig {
+        max_jobs,
+        max_array_size,
+        max_script_size,
+        max_environment_size,
+        max_requeue,
+        submit_rate,
+        submit_burst,
+        first_job_id,
+    } = &c.limits;
     let TimingConfig {
         kill_wait_secs,
         min_job_age_secs,
@@ -95,7 +103,7 @@ pub(super) fn sections(c: &ClusterConfig) -> Vec<(&'static str, Vec<Field>)> {
     let MailConfig { program, domain } = &c.mail;
     let AccountingConfig { enforce } = &c.accounting;
     let enforce: Vec<String> = enforce.words().into_iter().map(str::to_owned).collect();
-    vec![
+    let mut out = vec![
         (
             "scheduling",
             vec![
@@ -117,6 +125,8 @@ pub(super) fn sections(c: &ClusterConfig) -> Vec<(&'static str, Vec<Field>)> {
                 ("max_script_size", Some(max_script_size.to_string())),
                 ("max_environment_size", Some(max_environment_size.to_string())),
                 ("max_requeue", Some(max_requeue.to_string())),
+                ("submit_rate", Some(submit_rate.to_string())),
+                ("submit_burst", Some(submit_burst.to_string())),
                 ("first_job_id", Some(first_job_id.to_string())),
             ],
         ),
@@ -141,5 +151,7 @@ pub(super) fn sections(c: &ClusterConfig) -> Vec<(&'static str, Vec<Field>)> {
         ),
         ("mail", vec![("program", program.as_deref().map(quote)), ("domain", domain.as_deref().map(quote))]),
         ("accounting", vec![("enforce", Some(list(&enforce)))]),
-    ]
+    ];
+    out.extend(super::requeue::fields(&c.requeue));
+    out
 }

@@ -11,6 +11,7 @@ mod print;
 mod priority;
 mod problem;
 mod reader;
+mod requeue;
 mod sections;
 
 pub use diff::diff;
@@ -18,6 +19,7 @@ pub use parse::parse;
 pub use print::to_toml;
 pub use priority::{PriorityConfig, PriorityFlags, PriorityKind, UsageReset};
 pub use problem::ConfigProblem;
+pub use requeue::{AfterExit, RequeueCause, RequeueConfig, RequeueRule};
 
 #[cfg(test)]
 mod tests;
@@ -36,6 +38,7 @@ pub struct ClusterConfig {
     pub priority: PriorityConfig,
     pub limits: LimitsConfig,
     pub timing: TimingConfig,
+    pub requeue: RequeueConfig,
     pub security: SecurityConfig,
     pub mail: MailConfig,
     pub accounting: AccountingConfig,
@@ -67,8 +70,12 @@ pub struct LimitsConfig {
     /// Bytes.
     pub max_script_size: u64,
     pub max_environment_size: u64,
-    /// MaxBatchRequeue.
+    /// MaxBatchRequeue, for each cause of `[requeue]` that says nothing itself.
     pub max_requeue: u32,
+    /// Submissions a second and user; more wait their turn. 0 for any number.
+    pub submit_rate: u32,
+    /// So many of a user's submissions go through at once before the rate holds.
+    pub submit_burst: u32,
     pub first_job_id: u32,
 }
 
@@ -83,7 +90,7 @@ pub struct TimingConfig {
     pub heartbeat_secs: u32,
     /// OverTimeLimit, minutes.
     pub over_time_limit_minutes: u32,
-    /// A requeued job waits so long.
+    /// A requeued job waits so long, at first.
     pub requeue_delay_secs: u32,
 }
 

@@ -5,7 +5,7 @@ use super::reader::{Problems, Section};
 use super::{
     AccountingConfig, ClusterConfig, LimitsConfig, MailConfig, SchedulingConfig, SecurityConfig, TimingConfig,
 };
-use super::{priority, sections};
+use super::{priority, requeue, sections};
 use crate::accounting::Enforce;
 use crate::licenses::is_license_name;
 use std::collections::BTreeMap;
@@ -47,8 +47,9 @@ fn read(root: &Table, problems: &mut Problems<'_>) -> ClusterConfig {
         top.problem("cluster_name", "expected at most 40 letters, digits, - and _");
     }
     let tables = ["node", "partition"].map(|key| top.item(key));
-    let sections = ["scheduling", "priority", "limits", "timing", "security", "mail", "licenses", "accounting"]
-        .map(|key| (key, top.item(key)));
+    let sections =
+        ["scheduling", "priority", "limits", "timing", "requeue", "security", "mail", "licenses", "accounting"]
+            .map(|key| (key, top.item(key)));
     if tables[0].is_none() {
         top.problem("node", "is missing: a cluster needs at least one [[node]]");
     }
@@ -67,9 +68,9 @@ fn read(root: &Table, problems: &mut Problems<'_>) -> ClusterConfig {
         }
         item.as_table_like().map(|t| (t, item.span()))
     };
-    let found =
-        ["scheduling", "priority", "limits", "timing", "security", "mail", "licenses", "accounting"].map(&mut section);
-    let [a, p, b, c, d, e, f, g] = found;
+    let found = ["scheduling", "priority", "limits", "timing", "requeue", "security", "mail", "licenses", "accounting"]
+        .map(&mut section);
+    let [a, p, b, c, r, d, e, f, g] = found;
     ClusterConfig {
         cluster_name,
         nodes,
@@ -78,6 +79,7 @@ fn read(root: &Table, problems: &mut Problems<'_>) -> ClusterConfig {
         priority: p.map(|s| priority::read(open(s, "priority", problems))).unwrap_or_default(),
         limits: b.map(|s| limits(open(s, "limits", problems))).unwrap_or_default(),
         timing: c.map(|s| timing(open(s, "timing", problems))).unwrap_or_default(),
+        requeue: r.map(|s| requeue::read(open(s, "requeue", problems))).unwrap_or_default(),
         security: d.map(|s| security(open(s, "security", problems))).unwrap_or_default(),
         mail: e.map(|s| mail(open(s, "mail", problems))).unwrap_or_default(),
         accounting: g.map(|s| accounting(open(s, "accounting", problems))).unwrap_or_default(),
@@ -134,6 +136,8 @@ fn limits(mut s: Section<'_, '_, '_>) -> LimitsConfig {
         max_script_size: s.number("max_script_size", 1024..=1 << 30).unwrap_or(d.max_script_size),
         max_environment_size: s.number("max_environment_size", 1024..=1 << 30).unwrap_or(d.max_environment_size),
         max_requeue: s.number("max_requeue", 0..=1_000_000).unwrap_or(d.max_requeue),
+        submit_rate: s.number("submit_rate", 0..=1_000_000).unwrap_or(d.submit_rate),
+        submit_burst: s.number("submit_burst", 1..=10_000_000).unwrap_or(d.submit_burst),
         first_job_id: s.number("first_job_id", 1..=2_000_000_000).unwrap_or(d.first_job_id),
     };
     s.finish();

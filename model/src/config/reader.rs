@@ -75,6 +75,24 @@ impl<'t, 'p, 'a> Section<'t, 'p, 'a> {
         value
     }
 
+    /// Reads the table of that name within this one.
+    pub(super) fn subsection<T>(
+        &mut self,
+        key: &'static str,
+        read: impl FnOnce(&mut Section<'_, '_, '_>) -> T,
+    ) -> Option<T> {
+        let item = self.item(key)?;
+        let path = self.full(key);
+        let Some(table) = item.as_table_like() else {
+            self.problem(key, format!("expected a section: [{path}]"));
+            return None;
+        };
+        let mut section = Section::new(table, item.span(), path, self.problems);
+        let value = read(&mut section);
+        section.finish();
+        Some(value)
+    }
+
     pub(super) fn missing(&mut self, key: &'static str, what: &str) {
         if !self.has(key) {
             let (span, full) = (self.span.clone(), self.full(key));

@@ -285,6 +285,12 @@ fn configs() -> impl Strategy<Value = ClusterConfig> {
             c.timing.kill_wait_secs = 1 + u32::from(r[8]);
             c.security.administrators = words;
             c.mail.program = b[0].then(|| format!("/{text}"));
+            c.limits.submit_rate = u32::from(r[9]);
+            let delay = u32::from(r[10]);
+            let rule = RequeueRule { retries: b[2].then_some(1), delay_secs: Some(delay), longest_delay_secs: None };
+            c.requeue.rules[RequeueCause::ExitCode as usize] = rule;
+            c.requeue.exit_codes =
+                if b[3] { crate::IndexSet::range(1, 1 + u32::from(r[11] % 200)) } else { crate::IndexSet::new() };
             c.accounting.enforce.safe = b[1];
             c.accounting.enforce.limits = b[1];
             c.accounting.enforce.associations = b[1];
@@ -376,4 +382,29 @@ fn usage_is_forgotten_once_for_each_period_that_began_and_with_now_once_for_each
     assert!(due(UsageReset::Now, None, morning) && due(UsageReset::Now, Some(day(9)), morning));
     assert!(!due(UsageReset::Now, Some(morning), morning), "once is enough");
     assert!(!due(UsageReset::None, None, day(1)));
+}
+
+#[test]
+fn what_is_said_of_requeues_is_read_by_cause_and_mistakes_are_named() {
+    let text = "[requeue]\nexit_codes = \"1-9,18\"\nhold_exit_codes = \"99\"\n[requeue.node_failure]\nretries = 10\n\
+                delay_secs = 30\nlongest_delay_secs = 3600\n[requeue.exit_code]\nretries = 0\n";
+    let c = parse(&format!("{GOOD}{text}"), "f").unwrap();
+    let exit = |code| c.requeue.after_exit(crate::state::ExitStatus { code, signal: 0 });
+    assert_eq!([0, 9, 18, 99].map(exit), {
+        [AfterExit::Ends, AfterExit::Requeued, AfterExit::Requeued, AfterExit::RequeuedHeld]
+    });
+    assert_eq!(c.requeue.retries(RequeueCause::ExitCode, &c.limits), Some(0));
+    assert_eq!(c.requeue.delay_secs(RequeueCause::NodeFailure, 2, &c.timing), 60);
+    assert_eq!(parse(&to_toml(&c), "again").unwrap(), c);
+    let wrong = "[requeue]\nexit_codes = \"0-3\"\n[requeue.node_failures]\n[requeue.exit_code]\nretry = 1\n\
+                 delay_secs = 60\nlongest_delay_secs = 30\n";
+    assert_eq!(
+        problems(&format!("{GOOD}{wrong}")),
+        [
+            "17: requeue.exit_codes: '0-3' is no list of exit codes from 1 to 255, such as \"1-9,18\"",
+            "18: requeue.node_failures: unknown key; did you mean 'node_failure'?",
+            "20: requeue.exit_code.retry: unknown key; known here: retries, delay_secs, longest_delay_secs",
+            "22: requeue.exit_code.longest_delay_secs: 30 is less than delay_secs (60)",
+        ]
+    );
 }

@@ -108,6 +108,7 @@ pub fn config(rng: &mut Rng) -> ClusterConfig {
             ..TimingConfig::default()
         },
         security: SecurityConfig::default(),
+        requeue: sluice_model::config::RequeueConfig::default(),
         mail: MailConfig::default(),
         accounting: sluice_model::config::AccountingConfig::default(),
         licenses: [("fluent".to_owned(), 2)].into(),

@@ -114,7 +114,7 @@ fn course(job: &v1::JobRecord, context: &Context<'_>) -> Value {
         "exit_code": exit(outcome.and_then(|o| o.exit.as_ref())),
         "failed_node": "",
         "flags": flags,
-        "hold": job.priority == 0 && facts::state(job) == JobState::Pending,
+        "hold": job.priority == 0 && facts::is_waiting(job),
         "priority": number(job.priority),
         "kill_request_user": killer.map(user_name).unwrap_or_default(),
         "restart_cnt": job.attempt,

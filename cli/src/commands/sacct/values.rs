@@ -221,7 +221,7 @@ pub fn state(job: &v1::JobRecord) -> String {
 pub fn reason(job: &v1::JobRecord) -> &'static str {
     match Reason::from_number(job.reason) {
         Reason::JobLaunchFailure => Reason::JobLaunchFailure.as_str(),
-        _ if facts::state(job) != JobState::Pending => Reason::None.as_str(),
+        _ if !facts::is_waiting(job) => Reason::None.as_str(),
         Reason::Priority | Reason::Resources => Reason::None.as_str(),
         reason => reason.as_str(),
     }

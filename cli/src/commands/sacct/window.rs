@@ -105,7 +105,7 @@ pub fn ended(job: &v1::JobRecord) -> Option<i64> {
 
 /// When it started to run; None for a job that waits or never ran.
 pub fn started(job: &v1::JobRecord) -> Option<i64> {
-    job.start.filter(|_| facts::state(job) != JobState::Pending)
+    job.start.filter(|_| !facts::is_waiting(job))
 }
 
 /// Does the job belong into the window? Jobs that are not eligible (held, waiting for another) count only when they are
@@ -141,7 +141,7 @@ fn was(job: &v1::JobRecord, wanted: JobState, eligible: Option<i64>, (start, end
             ran.is_some_and(|r| r < end || (r == end && start == end)) && over.is_none_or(|o| o >= start)
         }
         JobState::Suspended => facts::state(job) == wanted && job.suspended_since.is_none_or(|s| secs(s) <= end),
-        JobState::Completing => facts::state(job) == wanted,
+        JobState::Completing | JobState::SpecialExit => facts::state(job) == wanted,
         over_in => JobState::parse(state(job)) == Some(over_in) && over.is_some_and(|o| (start..=end).contains(&o)),
     }
 }

@@ -96,7 +96,7 @@ fn where_it_runs(job: &v1::JobRecord, form: Form, record: &mut Record) {
     let spec = job.spec.clone().unwrap_or_default();
     let request = spec.request.clone().unwrap_or_default();
     let nodes = |names: &[String]| or_null(&hostlist::fold(names)).to_owned();
-    let waiting = facts::state(job) == sluice_model::JobState::Pending;
+    let waiting = facts::is_waiting(job);
     let count = match request.nodes.and_then(|n| n.max.filter(|max| *max > n.min)) {
         Some(max) if waiting => format!("{}-{max}", job.num_nodes),
         _ => job.num_nodes.to_string(),

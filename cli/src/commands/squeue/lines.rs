@@ -47,7 +47,7 @@ pub fn keep(settings: &Settings, me: Option<&str>, job: &v1::JobRecord) -> bool 
 
 /// A waiting job of several partitions as one record for each, as `--priority` shows it.
 pub fn split_partitions(settings: &Settings, job: v1::JobRecord) -> Vec<v1::JobRecord> {
-    if job.state != JobState::Pending.long() || !job.partition.contains(',') {
+    if !crate::view::job::is_waiting(&job) || !job.partition.contains(',') {
         return vec![job];
     }
     let wanted = |p: &&str| settings.partitions.is_empty() || settings.partitions.iter().any(|w| w == p);

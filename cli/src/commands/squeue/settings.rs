@@ -217,7 +217,6 @@ const NEVER: &[(&str, &str)] = &[
     ("REQUEUE_HOLD", "RH"),
     ("REVOKED", "RV"),
     ("SIGNALING", "SI"),
-    ("SPECIAL_EXIT", "SE"),
     ("STAGE_OUT", "SO"),
     ("STOPPED", "ST"),
     ("LAUNCH_FAILED", "LF"),

@@ -6,7 +6,6 @@
 use super::fields::Field;
 use crate::view::clock::{self, Clock};
 use crate::view::{asked, io_paths, job as facts, tres};
-use sluice_model::JobState;
 use sluice_proto::v1::{self, GresScope};
 use std::io::Write as _;
 
@@ -117,7 +116,7 @@ impl Context<'_> {
             Field::Nice => spec.map_or(0, |s| s.nice).to_string(),
             Field::OverSubscribe => asked::oversubscribe(job).to_owned(),
             Field::PendingTime => {
-                let until = if job.state == JobState::Pending.long() { None } else { job.start };
+                let until = if facts::is_waiting(job) { None } else { job.start };
                 (until.unwrap_or(self.clock.now.0).saturating_sub(job.submit) / 1000).max(0).to_string()
             }
             Field::Requeue => flag(job.requeue),

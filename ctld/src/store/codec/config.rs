@@ -1,10 +1,11 @@
 //! The cluster's configuration as it was when it was applied.
 
 use super::node::{partition_from_disk, partition_to_disk, spec_from_disk, spec_to_disk};
-use super::{ConvertError, Result, required};
+use super::{ConvertError, Result, index_set_from_disk, required};
 use sluice_model::accounting::Enforce;
 use sluice_model::config::{
-    AccountingConfig, ClusterConfig, LimitsConfig, MailConfig, SchedulingConfig, SecurityConfig, TimingConfig,
+    AccountingConfig, ClusterConfig, LimitsConfig, MailConfig, RequeueCause, RequeueConfig, RequeueRule,
+    SchedulingConfig, SecurityConfig, TimingConfig,
 };
 use sluice_model::config::{PriorityConfig, PriorityFlags, PriorityKind, UsageReset};
 use sluice_model::tres_weights::TresWeights;
@@ -20,6 +21,7 @@ pub fn config_to_disk(config: &ClusterConfig) -> v1::DiskConfig {
         priority,
         limits,
         timing,
+        requeue,
         security,
         mail,
         accounting,
@@ -33,6 +35,7 @@ pub fn config_to_disk(config: &ClusterConfig) -> v1::DiskConfig {
         priority: (*priority != unsaid_priority()).then(|| priority_to_disk(priority)),
         limits: Some(limits_to_disk(limits)),
         timing: Some(timing_to_disk(timing)),
+        requeue: (*requeue != RequeueConfig::default()).then(|| requeue_to_disk(requeue)),
         security: Some(security_to_disk(security)),
         mail: Some(mail_to_disk(mail)),
         accounting: (*accounting != AccountingConfig::default()).then(|| accounting_to_disk(accounting)),
@@ -66,6 +69,8 @@ pub fn config_from_disk(config: v1::DiskConfig) -> Result<ClusterConfig> {
             max_script_size: l.max_script_size,
             max_environment_size: l.max_environment_size,
             max_requeue: l.max_requeue,
+            submit_rate: l.submit_rate,
+            submit_burst: l.submit_burst.unwrap_or(LimitsConfig::default().submit_burst),
             first_job_id: l.first_job_id,
         },
         timing: TimingConfig {
@@ -76,6 +81,7 @@ pub fn config_from_disk(config: v1::DiskConfig) -> Result<ClusterConfig> {
             over_time_limit_minutes: t.over_time_limit_minutes,
             requeue_delay_secs: t.requeue_delay_secs,
         },
+        requeue: config.requeue.map(requeue_from_disk).transpose()?.unwrap_or_default(),
         security: SecurityConfig {
             best_effort: security.best_effort,
             administrators: security.administrators,
@@ -110,9 +116,26 @@ fn scheduling_to_disk(scheduling: &SchedulingConfig) -> Scheduling {
 }
 
 fn limits_to_disk(limits: &LimitsConfig) -> Limits {
-    let LimitsConfig { max_jobs, max_array_size, max_script_size, max_environment_size, max_requeue, first_job_id } =
-        *limits;
-    Limits { max_jobs, max_array_size, max_script_size, max_environment_size, max_requeue, first_job_id }
+    let LimitsConfig {
+        max_jobs,
+        max_array_size,
+        max_script_size,
+        max_environment_size,
+        max_requeue,
+        submit_rate,
+        submit_burst,
+        first_job_id,
+    } = *limits;
+    Limits {
+        max_jobs,
+        max_array_size,
+        max_script_size,
+        max_environment_size,
+        max_requeue,
+        first_job_id,
+        submit_rate,
+        submit_burst: (submit_burst != LimitsConfig::default().submit_burst).then_some(submit_burst),
+    }
 }
 
 fn timing_to_disk(timing: &TimingConfig) -> Timing {
@@ -148,6 +171,36 @@ fn accounting_from_disk(accounting: v1::disk_config::Accounting) -> Result<Accou
     let words = accounting.enforce.iter().map(String::as_str);
     let unknown = |word: &str| ConvertError::new("accounting.enforce", format!("{word:?} is of a newer release"));
     Ok(AccountingConfig { enforce: Enforce::parse(words).map_err(unknown)? })
+}
+
+fn requeue_to_disk(requeue: &RequeueConfig) -> v1::disk_config::Requeue {
+    let RequeueConfig { exit_codes, hold_exit_codes, rules: _ } = requeue;
+    let rule = |cause: RequeueCause| {
+        let RequeueRule { retries, delay_secs, longest_delay_secs } = requeue.rule(cause);
+        let cause = cause.as_str().to_owned();
+        v1::disk_config::requeue::Rule { cause, retries, delay_secs, longest_delay_secs }
+    };
+    let says = |cause: &RequeueCause| requeue.rule(*cause) != RequeueRule::default();
+    v1::disk_config::Requeue {
+        exit_codes: Some(exit_codes.into()),
+        hold_exit_codes: Some(hold_exit_codes.into()),
+        rules: RequeueCause::ALL.into_iter().filter(says).map(rule).collect(),
+    }
+}
+
+fn requeue_from_disk(requeue: v1::disk_config::Requeue) -> Result<RequeueConfig> {
+    let mut out = RequeueConfig {
+        exit_codes: index_set_from_disk(requeue.exit_codes, "requeue.exit_codes")?,
+        hold_exit_codes: index_set_from_disk(requeue.hold_exit_codes, "requeue.hold_exit_codes")?,
+        ..RequeueConfig::default()
+    };
+    for rule in requeue.rules {
+        let v1::disk_config::requeue::Rule { cause, retries, delay_secs, longest_delay_secs } = rule;
+        let found = RequeueCause::ALL.into_iter().find(|c| c.as_str() == cause);
+        let found = found.ok_or_else(|| unknown("requeue.rules", &cause))?;
+        out.rules[found as usize] = RequeueRule { retries, delay_secs, longest_delay_secs };
+    }
+    Ok(out)
 }
 
 fn mail_to_disk(mail: &MailConfig) -> Mail {

@@ -294,6 +294,7 @@ pub(super) fn hold_to_disk(hold: Hold) -> Option<v1::DiskHold> {
         Hold::User => (1, Reason::None),
         Hold::Admin => (2, Reason::None),
         Hold::Requeued(reason) => (3, reason),
+        Hold::SpecialExit => (4, Reason::None),
     };
     Some(v1::DiskHold { kind, reason: reason.number() })
 }
@@ -305,6 +306,7 @@ pub(super) fn hold_from_disk(hold: Option<v1::DiskHold>) -> Result<Hold> {
         1 => Ok(Hold::User),
         2 => Ok(Hold::Admin),
         3 => Ok(Hold::Requeued(Reason::from_number(hold.reason))),
+        4 => Ok(Hold::SpecialExit),
         other => Err(ConvertError::new("hold.kind", format!("is {other}, which this release does not know"))),
     }
 }

@@ -35,6 +35,10 @@ fn held(job: &Job, reason: Reason, answer: &mut Why) {
             "It was put back into the queue and is held ({why}): \"scontrol release {id}\" lets it go once the cause is \
              removed."
         ),
+        (Hold::SpecialExit, _) => format!(
+            "It ended with an exit code after which this cluster holds a job (requeue.hold_exit_codes): \"scontrol release \
+             {id}\" lets it go once the cause is removed."
+        ),
         (Hold::No, _) => format!("It waits ({reason})."),
     };
     answer.because.push(text.into());
