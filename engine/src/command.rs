@@ -200,6 +200,7 @@ pub struct JobChange {
     pub time_min: Option<TimeLimit>,
     pub priority: Option<u32>,
     pub nice: Option<i32>,
+    pub site_factor: Option<i32>,
     pub partitions: Option<Vec<String>>,
     pub account: Option<String>,
     pub qos: Option<String>,

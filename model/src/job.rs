@@ -107,6 +107,8 @@ pub struct JobSpec {
     /// `--priority`
     pub priority: Option<u32>,
     pub nice: i32,
+    /// Added to the priority by an operator (`scontrol update SiteFactor`).
+    pub site_factor: i32,
     /// `--requeue` / `--no-requeue`; None = the cluster's default.
     pub requeue: Option<bool>,
     pub kill_on_invalid_dep: Option<bool>,
@@ -163,6 +165,7 @@ impl JobSpec {
             hold: false,
             priority: None,
             nice: 0,
+            site_factor: 0,
             requeue: None,
             kill_on_invalid_dep: None,
             signal: None,

@@ -112,6 +112,7 @@ fn job_change(a: v1::UpdateJobAction) -> Result<JobChange, ConvertError> {
         time_min: convert(a.time_min)?,
         priority: a.priority,
         nice: a.nice,
+        site_factor: a.site_factor,
         partitions: a.partitions.map(|p| p.items),
         account: a.account,
         qos: a.qos,

@@ -91,6 +91,7 @@ pub fn spec() -> JobSpec {
         hold: true,
         priority: Some(12),
         nice: -5,
+        site_factor: 0,
         requeue: Some(false),
         kill_on_invalid_dep: Some(true),
         signal: Some(SignalRequest { signal: 10, before_secs: 60, batch_shell: true, reservation: true }),

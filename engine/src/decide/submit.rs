@@ -193,6 +193,9 @@ fn check_privileges(caller: &Caller, spec: &JobSpec) -> Result<(), Reject> {
     if spec.priority.is_some_and(|p| p > 0) {
         return Err(Reject::AccessDenied { what: "--priority is for operators and administrators".to_owned() });
     }
+    if spec.site_factor != 0 {
+        return Err(Reject::AccessDenied { what: "the site factor is for operators and administrators".to_owned() });
+    }
     if spec.nice < 0 {
         return Err(Reject::AccessDenied {
             what: format!("--nice={}: a negative value is for operators and administrators", spec.nice),

@@ -100,6 +100,9 @@ fn check_allowed(caller: &Caller, job: &Job, c: &JobChange) -> Result<(), Reject
     if c.admin_comment.is_some() {
         return denied("AdminComment");
     }
+    if c.site_factor.is_some() {
+        return denied("SiteFactor");
+    }
     // A limit may be chosen freely before the start, within the partition's; afterwards only lowered.
     if let Some(limit) = c.time_limit
         && !matches!(job.phase, Phase::Pending)
@@ -224,6 +227,7 @@ fn apply_plain(spec: &mut JobSpec, c: &JobChange) {
     }
     set(&mut spec.name, c.name.as_ref());
     set(&mut spec.nice, c.nice.as_ref());
+    set(&mut spec.site_factor, c.site_factor.as_ref());
     set_option(&mut spec.time_min, c.time_min.as_ref());
     set_option(&mut spec.account, c.account.as_ref());
     set_option(&mut spec.qos, c.qos.as_ref());

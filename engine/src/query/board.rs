@@ -318,7 +318,7 @@ impl Board {
                 qos_priority,
                 association_priority,
                 fairshare: self.fairshare(job),
-                site: 0,
+                site: job.spec.site_factor,
                 nice: job.spec.nice,
             };
             if self.config.kind == PriorityKind::SmallestFirst {

@@ -26,6 +26,30 @@ fn a_user_lowers_a_running_limit_and_an_operator_raises_it() {
 }
 
 #[test]
+fn only_operators_give_a_site_factor_and_it_moves_the_job_in_the_queue() {
+    use crate::query::{Board, scheduler_input_with};
+    use sluice_model::JobSpec;
+    use sluice_model::config::{ClusterConfig, PriorityConfig, PriorityKind};
+    for kind in [PriorityKind::Multifactor, PriorityKind::SmallestFirst] {
+        let priority = PriorityConfig { kind, weight_age: 1000, ..PriorityConfig::default() };
+        let mut w = World::with(ClusterConfig { priority, ..config() });
+        let (first, second) = (w.submit(job()), w.submit(job()));
+        let factor = |n| JobChange { site_factor: Some(n), ..JobChange::default() };
+        assert!(matches!(update(&mut w, user(1500), second, factor(50)), Err(Reject::AccessDenied { .. })));
+        assert!(matches!(w.refused(JobSpec { site_factor: 1, ..job() }), Reject::AccessDenied { .. }));
+        update(&mut w, operator(), second, factor(50)).unwrap();
+        let board = Board::new(&w.state, w.now, None);
+        let pending = scheduler_input_with(&w.state, w.now, &board).pending;
+        let priority = |id| pending.iter().find(|p| p.job == id).map(|p| i64::from(p.priority));
+        // 1 is the least that a job has which is not held.
+        let alone = if kind == PriorityKind::Multifactor { Some(0) } else { priority(first) };
+        assert_eq!(priority(second), alone.map(|p| p + 50));
+        assert_eq!(board.parts(&w.state, w.job(second))[0].weighted.site, 50);
+        w.assert_replays();
+    }
+}
+
+#[test]
 fn a_limit_below_the_time_used_ends_the_job() {
     let mut w = World::new();
     let id = w.submit(job());

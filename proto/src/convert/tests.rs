@@ -206,6 +206,7 @@ fn spec() -> impl Strategy<Value = JobSpec> {
             hold: flags.0[0],
             priority: flags.1,
             nice: flags.2,
+            site_factor: flags.2 / 3,
             requeue: flags.3,
             kill_on_invalid_dep: flags.4,
             signal: needs.3,

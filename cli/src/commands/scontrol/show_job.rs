@@ -40,12 +40,13 @@ fn who(job: &v1::JobRecord, form: Form, record: &mut Record) {
         .line(format!("JobId={}{array} JobName={}", job.id, facts::text(&job.name)))
         .line(format!("UserId={}({}) GroupId={}({}) MCS_label=N/A", job.user, job.uid, spec.group, job.gid))
         .line(format!(
-            "Priority={} Nice={} Account={} QOS={} WCKey={}",
+            "Priority={} Nice={} Account={} QOS={} WCKey={}{}",
             job.priority,
             spec.nice,
             or_null(&job.account),
             or_null(&job.qos),
-            asked::wckey(job)
+            asked::wckey(job),
+            if spec.site_factor == 0 { String::new() } else { format!(" SiteFactor={}", spec.site_factor) }
         ))
         .line(format!(
             "JobState={} Reason={} Dependency={}",

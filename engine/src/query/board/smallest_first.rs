@@ -85,11 +85,13 @@ impl Board {
         } else {
             plain
         };
-        let total = (i64::from(placed) - i64::from(facts.nice)).clamp(1, i64::from(u32::MAX)) as u32;
+        let total =
+            (i64::from(placed) + i64::from(facts.site) - i64::from(facts.nice)).clamp(1, i64::from(u32::MAX)) as u32;
         let parts = Factors {
             age: f64::from(placed) - f64::from(plain),
             fairshare: f64::from(plain) - f64::from(alone),
             job_size: f64::from(alone),
+            site: facts.site,
             nice: facts.nice,
             ..Factors::default()
         };
