@@ -54,12 +54,15 @@ pub async fn run(
             let state = snapshot.state();
             let now = wall_clock();
             let board = snapshot.board(&state, now);
+            let mut used_up = false;
             if !Arc::ptr_eq(&board, &snapshot.remarks().board) {
                 feed.start_anew();
+                used_up = !query::used_up(&state, &board).is_empty();
             }
             feed.update(&state, now, &board.over(&state));
             if feed.pending() == 0 {
-                return (sluice_sched::Plan::default(), Remarks { at: Some(now), board, ..Remarks::default() }, feed);
+                let remarks = Remarks { at: Some(now), board, ..Remarks::default() };
+                return (sluice_sched::Plan::default(), remarks, feed, used_up);
             }
             let mut plan = feed.plan(&state, now, &board.over(&state));
             let remarks = Remarks {
@@ -68,13 +71,13 @@ pub async fn run(
                 at: Some(now),
                 board,
             };
-            (plan, remarks, feed)
+            (plan, remarks, feed, used_up)
         })
         .await;
-        let (plan, remarks) = match pass {
-            Ok((plan, remarks, feed)) => {
+        let (plan, remarks, used_up) = match pass {
+            Ok((plan, remarks, feed, used_up)) => {
                 known = feed;
-                (plan, remarks)
+                (plan, remarks, used_up)
             }
             Err(error) => {
                 // A defect of the scheduler must not take the controller down; it is tried again after the next change.
@@ -89,6 +92,9 @@ pub async fn run(
         figures.passes.fetch_add(1, Ordering::Relaxed);
         figures.last_us.store(us, Ordering::Relaxed);
         figures.slowest_us.fetch_max(us, Ordering::Relaxed);
+        if used_up && let Err(reject) = owner.command(Command::EndUsedUp).await {
+            tracing::warn!("jobs whose groups have used up their minutes run on: {}", reject.message());
+        }
         if !plan.starts.is_empty() {
             figures.started.fetch_add(plan.starts.len() as u64, Ordering::Relaxed);
             if let Err(reject) = owner.command(Command::ApplyPlan { starts: plan.starts }).await {

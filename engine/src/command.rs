@@ -171,6 +171,8 @@ pub enum Command {
     Tick,
     /// All usage is forgotten (PriorityUsageResetPeriod). Reply::Done.
     ResetUsage,
+    /// Running jobs of groups that have used up their minutes end (GrpTRESMins, GrpWall). Reply::Affected.
+    EndUsedUp,
 }
 
 /// One start as planned.

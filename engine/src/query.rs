@@ -13,6 +13,7 @@ mod why;
 pub use board::{Board, Over, PriorityParts, Share, is_ranked};
 pub use estimate::{Estimate, test_submission};
 pub use feed::{AsIs, Feed, Outlook};
+pub use limits::used_up;
 pub(crate) use limits::{Counted, denied};
 pub use nodes::{Free, NodeBase, NodeCondition, available, expected_attempts, free, node_state, owed_launches};
 pub use scheduling::{array_room, requested, scheduler_input, scheduler_input_with};

@@ -105,6 +105,7 @@ fn dispatch(cx: &mut Cx, cmd: &Command) -> Result<Reply, Reject> {
             cx_ref.emit(Event::UsageCleared { owners: None, at });
             Ok(Reply::Done)
         }
+        Command::EndUsedUp => Ok(tick::end_used_up(cx_ref)),
         Command::Tick => tick::tick(cx_ref),
     }?;
     settle::settle(cx);

@@ -10,6 +10,7 @@ use crate::event::Event;
 use crate::index::{MAIL_SHARES, latest_start, limit_end, share_end};
 use crate::job::{AfterEnd, Job, Outcome, Phase, Run};
 use crate::node::NodeReason;
+use crate::query;
 use crate::reject::Reject;
 use crate::state::State;
 use sluice_model::{JobId, JobState, Reason, Time};
@@ -87,6 +88,18 @@ fn running_due(cx: &mut Cx, job: &Job, run: &Run) {
         let latest = MAIL_SHARES.iter().rev().find(|(bit, _)| what & bit != 0).map_or(latest, |(bit, _)| *bit);
         cx.perform(Effect::Mail { job: job.id, what: latest });
     }
+}
+
+/// Ends what runs on minutes that its group no longer has.
+pub(super) fn end_used_up(cx: &mut Cx) -> Reply {
+    let board = query::Board::new(cx, cx.now, None);
+    let found = query::used_up(cx, &board);
+    let jobs = found.iter().map(|(job, _)| *job).collect();
+    for (job, hit) in found {
+        let outcome = Outcome { detail: Some(hit.to_string()), ..Outcome::of(JobState::Timeout, hit.reason) };
+        cx.start_ending(job, outcome, AfterEnd::Finish);
+    }
+    Reply::Affected { jobs }
 }
 
 /// The grace period is over.

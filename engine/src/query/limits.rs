@@ -7,7 +7,7 @@ use crate::job::{Job, Phase};
 use crate::state::State;
 use sluice_model::accounting::{NORMAL_QOS, QosFlag};
 use sluice_model::tres::Tres;
-use sluice_model::{Allocation, Time};
+use sluice_model::{Allocation, JobId, Time};
 use sluice_sched::limits::{Ask, Charge, LimitHit, QosRule, Rules, Tally, Used};
 use std::sync::Arc;
 
@@ -60,6 +60,21 @@ fn tally(state: &State, now: Time, board: &Board) -> Option<Tally> {
         tally.add(&board.charge(job), partition_qos(state, board, job.partition.as_deref()), &ask);
     }
     Some(tally)
+}
+
+/// Running jobs whose groups have used up their minutes, each with that limit. `board`: the usage up to now.
+pub fn used_up(state: &State, board: &Board) -> Vec<(JobId, LimitHit)> {
+    let Some(rules) = board.rules.as_ref().filter(|r| !r.is_empty()) else { return Vec::new() };
+    let mut tally = Tally::new(rules);
+    let over = |job: &Arc<Job>| {
+        let Phase::Running(run) = &job.phase else { return None };
+        if run.ending.is_some() {
+            return None;
+        }
+        let qos = partition_qos(state, board, job.partition.as_deref());
+        tally.used_up(&board.charge(job), qos, &run_tres(state, job, run)).map(|hit| (job.id, hit))
+    };
+    state.index.active.iter().filter_map(|id| state.jobs.get(id)).filter_map(over).collect()
 }
 
 /// The limit that a waiting job would break in its first partition if it started now, by what it asks for.

@@ -259,6 +259,28 @@ fn minutes_used_up_hold_an_account_back_until_they_have_faded() {
 }
 
 #[test]
+fn jobs_that_run_when_their_groups_minutes_are_used_up_end_and_others_go_on() {
+    let mut w = World::with_accounts(limited(&["limits"]));
+    w.account(modify_account("chem", tres(TresLimit::GrpMins, "cpu=10,gres/gpu=1")));
+    let (chem, phys) = (w.submit(of(1500, "chem", 4)), w.submit(of(1600, "phys", 2)));
+    assert_eq!(w.schedule(), [chem, phys]);
+    w.confirm(chem);
+    w.pass(140);
+    assert_eq!(w.ok(Command::EndUsedUp), crate::command::Reply::Affected { jobs: Vec::new() });
+    w.pass(20);
+    assert_eq!(w.ok(Command::EndUsedUp), crate::command::Reply::Affected { jobs: vec![chem] });
+    assert_eq!(w.ok(Command::EndUsedUp), crate::command::Reply::Affected { jobs: Vec::new() }, "its end has begun");
+    w.batch_ends(chem, killed(15));
+    w.clean(chem);
+    let end = w.outcome(chem);
+    assert_eq!(end.state, sluice_model::JobState::Timeout);
+    assert_eq!(end.reason, sluice_model::Reason::AssocGrpCPUMinutesLimit);
+    assert_eq!(end.detail.as_deref(), Some("GrpTRESMins of account chem is cpu=10: 10 in use"));
+    assert_eq!(w.state_of(phys), sluice_model::JobState::Running);
+    w.assert_replays();
+}
+
+#[test]
 fn a_partitions_qos_limits_its_jobs_and_one_that_denies_refuses_at_once() {
     let mut config = limited(&["limits"]);
     config.partitions[0].qos = Some("part".to_owned());

@@ -102,6 +102,8 @@ impl fmt::Display for LimitHit {
             _ => String::new(),
         };
         let [allowed, used, asked] = [self.allowed, self.used, self.asked].map(|n| self.limit.amount(n));
-        write!(f, "{name} of {} is {kind}{allowed}: {used} in use, {asked} asked", self.owner)
+        write!(f, "{name} of {} is {kind}{allowed}: {used} in use", self.owner)?;
+        // Minutes that are used up hold back whatever is asked.
+        if self.asked == 0 { Ok(()) } else { write!(f, ", {asked} asked") }
     }
 }

@@ -162,6 +162,11 @@ impl Rules {
         self.lines.is_empty()
     }
 
+    /// Some group may use only so many minutes.
+    pub(super) fn limits_minutes(&self) -> bool {
+        self.lines.iter().any(|l| matches!(l.measure, Measure::UsedMinutes | Measure::UsedWall))
+    }
+
     /// Some QOS has a UsageThreshold.
     pub fn asks_fairshare(&self) -> bool {
         self.asks_fairshare

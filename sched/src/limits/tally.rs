@@ -70,6 +70,31 @@ impl Tally {
         self.hits(charge, partition_qos, ask, false)
     }
 
+    /// The minutes of a group that a running job uses though they are used up: it has to end (sacctmgr's manual page,
+    /// GrpTRESMins and GrpWall). What a job does not have can't be used up by it.
+    pub fn used_up(&mut self, charge: &Charge, partition_qos: Option<u32>, tres: &Tres) -> Option<LimitHit> {
+        if !self.rules.limits_minutes() {
+            return None;
+        }
+        let list = self.list(charge, partition_qos);
+        let held = list.iter().filter(|(_, checked)| *checked).map(|(at, _)| &self.rules.lines[*at as usize]);
+        let over = |line: &&Line| match line.measure {
+            Measure::UsedMinutes => line.start >= line.allowed && line.kind().is_some_and(|kind| kind.of(tres) > 0),
+            Measure::UsedWall => line.start >= line.allowed,
+            _ => false,
+        };
+        held.filter(over)
+            .map(|line| LimitHit {
+                reason: line.reason,
+                limit: line.name.clone(),
+                owner: Arc::clone(&line.owner),
+                used: line.start,
+                asked: 0,
+                allowed: line.allowed,
+            })
+            .next()
+    }
+
     fn hits(&mut self, charge: &Charge, partition_qos: Option<u32>, ask: &Ask, first: bool) -> Vec<LimitHit> {
         let mut found = Vec::new();
         if self.rules.is_empty() {
