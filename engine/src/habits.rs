@@ -71,11 +71,11 @@ impl HabitBook {
         }
     }
 
-    /// Seconds that a job of this user with this limit, asking for these resources, will probably run; its limit when
-    /// nothing is known of the user. Never more than the limit.
-    pub fn predict(&self, uid: u32, limit: TimeLimit, asked: &Tres) -> f64 {
+    /// Seconds that a job of this user with this limit and `width` will probably run; its limit when nothing is known of
+    /// the user. Never more than the limit.
+    pub fn predict(&self, uid: u32, limit: TimeLimit, width: u32) -> f64 {
         match self.users.get(&uid) {
-            Some(known) => known.habits.predict(limit_secs(limit), width(asked)),
+            Some(known) => known.habits.predict(limit_secs(limit), width),
             None => limit.duration().map_or(f64::INFINITY, |d| d.as_secs_f64()),
         }
     }
@@ -86,7 +86,7 @@ fn limit_secs(limit: TimeLimit) -> u32 {
 }
 
 /// GPUs, or CPUs of what has none.
-fn width(tres: &Tres) -> u32 {
+pub(crate) fn width(tres: &Tres) -> u32 {
     let gpus = tres.gres.get(&("gpu".to_owned(), None)).copied().filter(|n| *n > 0);
     u32::try_from(gpus.unwrap_or(tres.cpus)).unwrap_or(u32::MAX)
 }

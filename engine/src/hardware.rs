@@ -78,9 +78,11 @@ impl State {
         for spec in &config.partitions {
             let Some(p) = self.partitions.get(&spec.name) else { continue };
             hardware.partition_position.insert(p.name.clone(), hardware.partitions.len() as u32);
+            let members: Vec<u32> = p.nodes.iter().filter_map(|n| hardware.node_position.get(n).copied()).collect();
             hardware.partitions.push(PartitionView {
                 name: p.name.clone(),
-                nodes: p.nodes.iter().filter_map(|n| hardware.node_position.get(n).copied()).collect(),
+                largest_cpus: members.iter().map(|n| hardware.nodes[*n as usize].spec.cpus).max(),
+                nodes: members,
                 state: p.state,
                 priority_tier: p.priority_tier,
                 max_time: p.max_time,

@@ -17,6 +17,8 @@ pub use limits::used_up;
 pub(crate) use limits::{Counted, denied};
 pub use nodes::{Free, NodeBase, NodeCondition, available, expected_attempts, free, node_state, owed_launches};
 pub use scheduling::{array_room, requested, scheduler_input, scheduler_input_with};
+#[cfg(test)]
+pub(crate) use usage::billing_at;
 pub(crate) use usage::{charge, constant_owners};
 pub use usage::{counted, half_life, run_tres, usage_at};
 pub use waiting::{hold_reason, wait_reason};

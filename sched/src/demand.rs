@@ -257,7 +257,8 @@ pub fn requested_totals(cluster: ClusterView<'_>, spec: &JobSpec, partition: Opt
     let partition = partition.and_then(|p| cluster.partitions.get(p as usize)).unwrap_or(&none);
     let demand = Demand::new(&spec.request, partition, cluster.policy, false);
     let members = || partition.nodes.iter().filter_map(|n| cluster.nodes.get(*n as usize)).map(|n| &*n.spec);
-    let largest = members().map(|n| n.cpus).max().unwrap_or(u32::MAX).max(1);
+    // Asked of each of very many jobs: their partition's nodes must not be gone through each time.
+    let largest = partition.largest_cpus.or_else(|| members().map(|n| n.cpus).max()).unwrap_or(u32::MAX).max(1);
     let nodes = match demand.tasks {
         Tasks::Total { count, .. } if !demand.overcommit => {
             let per_node = (largest / demand.cpus_per_task).max(1);

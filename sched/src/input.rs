@@ -71,6 +71,8 @@ pub struct PartitionView {
     pub billing_weights: TresWeights,
     /// The QOS whose limits hold for all of its jobs, by position in `Rules`.
     pub qos: Option<u32>,
+    /// CPUs of its largest node; None: to be looked for.
+    pub largest_cpus: Option<u32>,
 }
 
 /// No nodes, no limits.
@@ -92,6 +94,7 @@ impl Default for PartitionView {
             max_memory_per_node_mb: None,
             billing_weights: TresWeights::default(),
             qos: None,
+            largest_cpus: None,
         }
     }
 }

@@ -10,9 +10,8 @@ use std::collections::VecDeque;
 
 /// Runs of a user that are remembered.
 pub const REMEMBERED: usize = 30;
-const RANK: f64 = 20.0;
-const LIMIT: f64 = 2.0;
-const WIDTH: f64 = 0.5;
+/// What a run counts against the one after it: e^(-1/20).
+const OLDER: f64 = 0.951_229_424_500_714;
 /// Weight of the limit as one more run.
 const PRIOR: f64 = 0.3;
 /// A run that is so unlike the job says nothing.
@@ -51,9 +50,11 @@ impl Habits {
         let (limit, width) = (f64::from(limit_secs), f64::from(width));
         let mut weight = PRIOR;
         let mut sum = PRIOR * (limit + 1.0).sqrt();
-        for (rank, run) in self.runs.iter().enumerate() {
-            let unlike = LIMIT * ratio(limit, run.limit_secs.into()) + WIDTH * ratio(width, run.width.into());
-            let w = (-(rank as f64) / RANK - unlike).exp();
+        let mut age = 1.0;
+        for run in &self.runs {
+            // The square of the ratio of the limits, the root of that of the widths.
+            let w = age * alike(limit, run.limit_secs.into()).powi(2) * alike(width, run.width.into()).sqrt();
+            age *= OLDER;
             if w >= LEAST {
                 weight += w;
                 sum += w * (f64::from(run.ran_secs).clamp(1.0, limit.max(1.0)) + 1.0).sqrt();
@@ -63,9 +64,10 @@ impl Habits {
     }
 }
 
-/// How far apart two amounts are: the logarithm of their ratio, without its sign.
-fn ratio(a: f64, b: f64) -> f64 {
-    (a.max(1e-9) / b.max(1e-9)).ln().abs()
+/// The smaller amount by the larger: 1 for equal ones.
+fn alike(a: f64, b: f64) -> f64 {
+    let (a, b) = (a.max(1e-9), b.max(1e-9));
+    a.min(b) / a.max(b)
 }
 
 #[cfg(test)]

@@ -8,11 +8,11 @@ mod smallest_first;
 
 use super::feed::Outlook;
 use super::scheduling::requested;
-use super::usage::{qos_of, run_tres, usage_at};
+use super::usage::{billing_at, qos_of, run_tres, usage_at};
 use crate::job::{ArrayRole, Hold, Job, Phase};
 use crate::state::State;
 use crate::usage::{Spent, UsageOwner};
-use sluice_model::accounting::{AssocId, Limits, NORMAL_QOS, Shares, TresKind};
+use sluice_model::accounting::{AssocId, Limits, NORMAL_QOS, Shares};
 use sluice_model::config::{ClusterConfig, PriorityConfig, PriorityFlags, PriorityKind};
 use sluice_model::tres::Tres;
 use sluice_model::{JobId, Time, TimeLimit};
@@ -89,6 +89,15 @@ impl Board {
 
     /// Everything anew. `before`: the board that it replaces.
     pub fn new(state: &State, now: Time, before: Option<&Board>) -> Board {
+        Board::made(state, now, before, false)
+    }
+
+    /// With the tree of shares and all that was used, also where nothing depends on it.
+    pub fn with_shares(state: &State, now: Time) -> Board {
+        Board::made(state, now, None, true)
+    }
+
+    fn made(state: &State, now: Time, before: Option<&Board>, whole: bool) -> Board {
         let Some(config) = &state.config else { return Board::default() };
         let made_from = Source {
             config: Arc::clone(config),
@@ -97,25 +106,18 @@ impl Board {
         };
         let mut board =
             Board { at: Some(now), made_from: Some(made_from), config: config.priority.clone(), ..Board::default() };
-        if board.computes() || config.accounting.enforce.limits {
-            board.fill(state, now, before);
+        let limits = config.accounting.enforce.limits;
+        if board.computes() || limits || whole {
+            board.fill(state, now, before, limits || whole);
         }
         board
     }
 
-    /// With the tree of shares, also where nothing depends on it.
-    pub fn with_shares(state: &State, now: Time) -> Board {
-        let mut board = Board::new(state, now, None);
-        if board.shares.is_empty() && board.at.is_some() {
-            board.fill(state, now, None);
-        }
-        board
-    }
-
-    fn fill(&mut self, state: &State, now: Time, before: Option<&Board>) {
+    /// `whole`: all that was used is looked at, not only what fair shares go by.
+    fn fill(&mut self, state: &State, now: Time, before: Option<&Board>, whole: bool) {
         let board = self;
-        let usage = usage_at(state, now);
-        board.rank(state, &usage);
+        let usage = if whole { usage_at(state, now) } else { BTreeMap::new() };
+        board.rank(state, &billing_at(state, now), &usage);
         board.scales = scales(state);
         board.partition_tres = partition_tres(state);
         if state.config.as_ref().is_some_and(|c| c.accounting.enforce.limits) {
@@ -146,10 +148,10 @@ impl Board {
         self.config.kind != PriorityKind::Fifo
     }
 
-    fn rank(&mut self, state: &State, usage: &BTreeMap<UsageOwner, Spent>) {
+    fn rank(&mut self, state: &State, billing: &BTreeMap<UsageOwner, f64>, usage: &BTreeMap<UsageOwner, Spent>) {
         let a = &state.accounting;
         self.positions = a.associations.keys().enumerate().map(|(at, id)| (*id, at as u32)).collect();
-        let billed = |owner: &UsageOwner| usage.get(owner).map_or(0.0, |s| s.of(&TresKind::Billing));
+        let billed = |owner: &UsageOwner| billing.get(owner).copied().unwrap_or(0.0);
         let mut members: Vec<Member> = (a.associations.values())
             .map(|assoc| Member {
                 parent: a.parent(assoc).and_then(|p| self.positions.get(&p.id).copied()),
@@ -163,9 +165,9 @@ impl Board {
             .collect();
         // Who has no association stands beside the accounts, as if with one share of root.
         let root = members.iter().position(|m| m.parent.is_none() && !m.is_user);
-        let loose: Vec<(&String, f64)> = (usage.keys())
-            .filter_map(|o| match o {
-                UsageOwner::User(name) => Some((name, billed(o))),
+        let loose: Vec<(&String, f64)> = (billing.iter())
+            .filter_map(|(o, used)| match o {
+                UsageOwner::User(name) => Some((name, *used)),
                 _ => None,
             })
             .collect();
@@ -278,7 +280,12 @@ impl Board {
         if !self.computes() || !follows || job.priority_given {
             return job.priority;
         }
-        let computed = self.parts(state, job).into_iter().map(|p| p.total).max().unwrap_or(job.priority);
+        let computed = if self.config.kind == PriorityKind::SmallestFirst && !is_running(job) {
+            self.waiting_by_size(state, job)
+        } else {
+            self.parts(state, job).into_iter().map(|p| p.total).max()
+        };
+        let computed = computed.unwrap_or(job.priority);
         let old = self.least.get(&job.id).copied();
         priority::refreshed(old, computed, self.config.flags)
     }

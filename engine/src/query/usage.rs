@@ -7,7 +7,7 @@ use sluice_model::Time;
 use sluice_model::accounting::{Factor, NORMAL_QOS, Qos, QosFlag, TresKind};
 use sluice_model::config::PriorityFlags;
 use sluice_model::tres::Tres;
-use sluice_sched::fairshare::decay::HalfLife;
+use sluice_sched::fairshare::decay::{Decayed, HalfLife};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -79,6 +79,31 @@ pub fn usage_at(state: &State, now: Time) -> BTreeMap<UsageOwner, Spent> {
         let charge = charge(state, job, run, now);
         for (owner, half_life) in &charge.owners {
             all.entry(owner.clone()).or_default().add(&charge, *half_life);
+        }
+    }
+    all
+}
+
+/// Of the same, the billing alone: what fair shares go by.
+pub(crate) fn billing_at(state: &State, now: Time) -> BTreeMap<UsageOwner, f64> {
+    let half_life = half_life(state);
+    let constant = constant_owners(state);
+    let fades = |owner: &UsageOwner| if constant.contains(owner) { None } else { half_life };
+    let seen = |owner: &UsageOwner, spent: &Spent| match spent.at.filter(|at| *at < now) {
+        Some(at) => Decayed { value: spent.of(&TresKind::Billing), at }.seen_at(now, fades(owner)),
+        None => spent.of(&TresKind::Billing),
+    };
+    let mut all: BTreeMap<UsageOwner, f64> =
+        state.usage.spent.iter().map(|(owner, spent)| (owner.clone(), seen(owner, spent))).collect();
+    for job in state.index.active.iter().filter_map(|id| state.jobs.get(id)) {
+        let Phase::Running(run) = &job.phase else { continue };
+        let charge = charge(state, job, run, now);
+        let rate = charge.rates.iter().find(|(kind, _)| *kind == TresKind::Billing).map_or(0, |(_, n)| *n);
+        for (owner, half_life) in charge.owners {
+            let at = state.usage.spent.get(&owner).and_then(|spent| spent.at).map_or(now, |at| at.max(now));
+            let value = all.entry(owner).or_default();
+            let held = Decayed { value: *value, at };
+            *value = held.with_run(rate as f64 / 1e6, charge.from, charge.to, half_life).value;
         }
     }
     all

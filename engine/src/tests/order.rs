@@ -40,6 +40,9 @@ fn the_smaller_job_goes_first_whether_shorter_or_narrower() {
     let parts = &board.parts(&w.state, w.job(long))[0];
     let sum = parts.weighted.age + parts.weighted.fairshare + parts.weighted.job_size;
     assert_eq!(sum, f64::from(parts.total), "sprio's parts add up");
+    for job in [large, long, short, again].map(|id| w.job(id)) {
+        assert_eq!(board.priority(&w.state, job), board.parts(&w.state, job)[0].total, "sprio shows what counts");
+    }
 }
 
 #[test]

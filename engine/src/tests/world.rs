@@ -5,6 +5,7 @@ use crate::effect::Effect;
 use crate::event::Event;
 use crate::job::{Job, Outcome, Phase};
 use crate::{Reject, State, audit, decide, fold, query};
+use sluice_model::accounting::TresKind;
 use sluice_model::config::{
     ClusterConfig, LimitsConfig, MailConfig, PriorityConfig, PriorityKind, SchedulingConfig, SecurityConfig,
     TimingConfig,
@@ -189,6 +190,9 @@ impl World {
         self.effects.extend(decision.effects);
         let problems = audit(&self.state);
         assert!(problems.is_empty(), "after {command:?}:\n{}", problems.join("\n"));
+        let all = query::usage_at(&self.state, self.now);
+        let billing = all.iter().map(|(owner, spent)| (owner.clone(), spent.of(&TresKind::Billing))).collect();
+        assert_eq!(query::billing_at(&self.state, self.now), billing, "what fair shares go by is what was used");
         if self.board.is_stale(&self.state, self.now) {
             self.board = query::Board::new(&self.state, self.now, Some(&self.board));
             self.feed.start_anew();

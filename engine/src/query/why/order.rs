@@ -14,7 +14,7 @@ pub(super) fn explain(state: &State, board: &Board, job: &Job, answer: &mut Why)
         answer.because.push(text.to_owned().into());
         return;
     }
-    let Some((size, limit)) = board.counted_size(state, job) else { return };
+    let Some((size, limit)) = board.counted_sizes(state, job).into_iter().next() else { return };
     let length = match limit.duration().map(|d| d.as_secs_f64()) {
         None if size.duration_secs.is_infinite() => "without a time limit".to_owned(),
         Some(secs) if size.duration_secs >= secs.floor() => format!("its time limit of {}", time(secs)),
