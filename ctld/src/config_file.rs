@@ -2,7 +2,7 @@
 
 use sluice_model::IndexSet;
 use sluice_model::Time;
-use sluice_model::config::{ClusterConfig, PriorityConfig, PriorityKind};
+use sluice_model::config::{ClusterConfig, PriorityConfig, PriorityKind, SchedulingConfig};
 use sluice_model::time::format_elapsed_long;
 use std::path::Path;
 use std::time::Duration;
@@ -91,7 +91,7 @@ pub fn slurm_view(config: &ClusterConfig, facts: &Facts) -> Vec<(&'static str, S
         ("SchedulerParameters", format!("default_queue_depth={}", s.queue_depth)),
         ("SchedulerType", if s.backfill { "sched/backfill" } else { "sched/builtin" }.to_owned()),
         ("SelectType", "select/cons_tres".to_owned()),
-        ("SelectTypeParameters", "CR_CORE_MEMORY".to_owned()),
+        ("SelectTypeParameters", select_parameters(s)),
         ("SLURM_CONF", facts.config_path.clone()),
         ("SLURM_VERSION", "26.05.0".to_owned()),
         ("SlurmctldHost[0]", facts.hostname.clone()),
@@ -99,12 +99,25 @@ pub fn slurm_view(config: &ClusterConfig, facts: &Facts) -> Vec<(&'static str, S
         ("SlurmdTimeout", format!("{} sec", t.node_timeout_secs)),
         ("StateSaveLocation", facts.state_dir.clone()),
         ("TaskPlugin", "task/sluice".to_owned()),
-        ("TopologyPlugin", "topology/default".to_owned()),
+        ("TopologyPlugin", topology_plugin(config).to_owned()),
         ("TrackWCKey", yes(false)),
     ];
     let at = out.iter().position(|(key, _)| *key == "ProctrackType").unwrap_or(out.len());
     out.splice(at..at, priority_view(&config.priority));
     out
+}
+
+fn select_parameters(s: &SchedulingConfig) -> String {
+    let words = [("CR_CORE_MEMORY", true), ("CR_LLN", s.least_loaded), ("CR_PACK_NODES", s.pack_tasks)];
+    words.iter().filter(|(_, on)| *on).map(|(word, _)| *word).collect::<Vec<_>>().join(",")
+}
+
+fn topology_plugin(config: &ClusterConfig) -> &'static str {
+    match (config.topology.switches.is_empty(), config.topology.blocks.is_empty()) {
+        (false, _) => "topology/tree",
+        (true, false) => "topology/block",
+        (true, true) => "topology/default",
+    }
 }
 
 /// The Priority… parameters, in Slurm's order.

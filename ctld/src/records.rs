@@ -285,11 +285,15 @@ pub fn partition(spec: &PartitionSpec, state: &State) -> v1::PartitionRecord {
         default_memory_per_node_mb: spec.default_memory_per_node_mb,
         max_memory_per_node_mb: spec.max_memory_per_node_mb,
         max_cpus_per_node: spec.max_cpus_per_node,
+        least_loaded: spec.least_loaded,
         grace_secs: spec.grace_secs,
         billing_weights: spec.billing_weights.to_string(),
         qos: spec.qos.clone(),
         total_cpus: nodes().map(|n| n.spec.cpus).sum(),
         total_memory_mb: nodes().map(|n| n.spec.memory_mb).sum(),
-        total_gres: gres.into_iter().map(|((name, kind), count)| v1::GresSpec { name, kind, count }).collect(),
+        total_gres: gres
+            .into_iter()
+            .map(|((name, kind), count)| v1::GresSpec { name, kind, count, ..Default::default() })
+            .collect(),
     }
 }

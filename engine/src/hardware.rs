@@ -5,7 +5,7 @@
 use crate::state::State;
 use sluice_model::NodeName;
 use sluice_model::config::PriorityKind;
-use sluice_sched::{BackfillOrder, ClusterView, NodeView, PartitionView, Policy};
+use sluice_sched::{BackfillOrder, ClusterView, NodeView, PartitionView, Policy, Topology};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -64,6 +64,8 @@ impl State {
                 backfill_order: backfill_order(config.priority.kind),
                 default_memory_per_cpu_mb: config.scheduling.default_memory_per_cpu_mb,
                 default_memory_per_node_mb: config.scheduling.default_memory_per_node_mb,
+                least_loaded: config.scheduling.least_loaded,
+                pack_tasks: config.scheduling.pack_tasks,
                 ..Policy::default()
             },
             licenses: config.licenses.clone(),
@@ -75,6 +77,8 @@ impl State {
                 hardware.nodes.push(NodeView { spec: Arc::clone(&node.spec), available: true });
             }
         }
+        let position = |name: &NodeName| hardware.node_position.get(name).copied();
+        hardware.policy.topology = Topology::new(&config.topology, hardware.nodes.len(), position).map(Arc::new);
         for spec in &config.partitions {
             let Some(p) = self.partitions.get(&spec.name) else { continue };
             hardware.partition_position.insert(p.name.clone(), hardware.partitions.len() as u32);
@@ -90,6 +94,7 @@ impl State {
                 min_nodes: p.min_nodes,
                 max_nodes: p.max_nodes,
                 exclusive: p.exclusive,
+                least_loaded: p.least_loaded,
                 max_cpus_per_node: p.max_cpus_per_node,
                 default_memory_per_cpu_mb: p.default_memory_per_cpu_mb,
                 default_memory_per_node_mb: p.default_memory_per_node_mb,

@@ -1,6 +1,7 @@
 //! GRES texts: `gpu`, `gpu:2`, `gpu:a100:2`, for requests (`--gres`, `--gpus…`) and for what a node has.
 
 use crate::error::{ParseError, digits};
+use crate::index_set::IndexSet;
 use crate::node::GresSpec;
 use crate::request::{GresRequest, GresScope};
 use std::fmt;
@@ -45,11 +46,79 @@ pub fn parse_gpus(text: &str, scope: GresScope) -> Result<Vec<GresRequest>, Pars
     Ok(out)
 }
 
-/// What a node has: `gpu:2`, `gpu:a100:4`. One GRES only.
+/// What a node has: `gpu:2`, `gpu:a100:4`, with what is known of each device in parentheses:
+/// `gpu:a100:4(mem=80G;cores=0-15/16-31;links=0,4,0,0/4,0,0,0/0,0,0,4/0,0,4,0)`. `cores`: the CPUs near the first half of
+/// the devices, then near the second (as many parts as there are groups of devices). `links`: a row for each device, with
+/// the number of links to each of them (as Slurm's gres.conf has Links; -1 stands for itself). One GRES only.
 pub fn parse_gres_spec(text: &str) -> Result<GresSpec, ParseError> {
-    let (name, kind, count) =
-        parse_item(text).ok_or_else(|| ParseError::new("GRES", text, "name[[:type]:count], such as gpu:a100:4"))?;
-    Ok(GresSpec { name, kind, count })
+    let fail = |allowed: &str| ParseError::new("GRES", text, allowed);
+    let (head, details) = match text.strip_suffix(')').and_then(|t| t.split_once('(')) {
+        Some((head, details)) => (head, Some(details)),
+        None => (text, None),
+    };
+    let (name, kind, count) = parse_item(head).ok_or_else(|| {
+        fail("name[[:type]:count], such as gpu:a100:4, then (mem=SIZE;cores=LIST/LIST;links=ROW/ROW)")
+    })?;
+    let mut spec = GresSpec::new(name, kind, count);
+    for item in details.into_iter().flat_map(|d| d.split(';')) {
+        match item.split_once('=') {
+            Some(("mem", size)) => {
+                let mb = crate::memory::parse_memory_mb(size).ok().filter(|mb| *mb > 0);
+                spec.memory_mb = mb.ok_or_else(|| fail("mem= the memory of each device, such as 80G"))?;
+            }
+            Some(("cores", groups)) => spec.cores = cores(groups, count).map_err(fail)?,
+            Some(("links", rows)) => spec.links = links(rows, count).map_err(fail)?,
+            _ => return Err(fail("mem=, cores= and links= in parentheses, with ; between them")),
+        }
+    }
+    Ok(spec)
+}
+
+fn cores(groups: &str, count: u64) -> Result<Vec<IndexSet>, &'static str> {
+    let groups =
+        groups.split('/').map(|g| IndexSet::parse(g, 65_535).ok().map(|(set, _)| set).filter(|g| !g.is_empty()));
+    let groups: Vec<IndexSet> = groups.collect::<Option<_>>().ok_or("cores= lists of CPUs such as 0-15/16-31")?;
+    match count > 0 && count.is_multiple_of(groups.len() as u64) {
+        true => Ok(groups),
+        false => Err("as many lists of cores as make equal groups of devices"),
+    }
+}
+
+fn links(rows: &str, count: u64) -> Result<Vec<Vec<u32>>, &'static str> {
+    let cell = |(at, cell): (usize, &str), row: usize| match cell {
+        "-1" | "x" if at == row => Some(0),
+        n => n.parse::<u32>().ok().filter(|n| *n <= 1_000 && (at != row || *n == 0)),
+    };
+    let row =
+        |(row, text): (usize, &str)| text.split(',').enumerate().map(|c| cell(c, row)).collect::<Option<Vec<u32>>>();
+    let rows: Vec<Vec<u32>> = rows
+        .split('/')
+        .enumerate()
+        .map(row)
+        .collect::<Option<_>>()
+        .ok_or("links= rows of numbers such as 0,4/4,0, -1 or 0 for a device and itself")?;
+    if rows.len() as u64 != count || rows.iter().any(|r| r.len() != rows.len()) {
+        return Err("a row of links for each device, with a number for each device");
+    }
+    let symmetric = (0..rows.len()).all(|a| (0..a).all(|b| rows[a][b] == rows[b][a]));
+    if symmetric { Ok(rows) } else { Err("as many links from one device to another as back") }
+}
+
+/// With all that is known, as `parse_gres_spec` reads it.
+pub fn format_gres_spec(spec: &GresSpec) -> String {
+    let mut details = Vec::new();
+    if spec.memory_mb > 0 {
+        details.push(format!("mem={}", spec.memory_mb));
+    }
+    if !spec.cores.is_empty() {
+        let groups: Vec<String> = spec.cores.iter().map(ToString::to_string).collect();
+        details.push(format!("cores={}", groups.join("/")));
+    }
+    if !spec.links.is_empty() {
+        let row = |row: &Vec<u32>| row.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+        details.push(format!("links={}", spec.links.iter().map(row).collect::<Vec<_>>().join("/")));
+    }
+    if details.is_empty() { spec.to_string() } else { format!("{spec}({})", details.join(";")) }
 }
 
 fn add(out: &mut Vec<GresRequest>, new: GresRequest) -> Option<()> {
@@ -173,6 +242,32 @@ mod tests {
         assert_eq!(gpus("a100:2,v100:1"), "gpu:a100:2,gpu:v100:1");
         assert_eq!(gpus("a100"), "gpu:a100:1");
         assert_eq!(gpus("gpu:3"), "gpu:3");
+    }
+
+    #[test]
+    fn what_is_known_of_devices_reads_back_equal() {
+        let text = "gpu:a100:4(mem=81920;cores=0-15/16-31;links=0,4,0,0/4,0,0,0/0,0,0,4/0,0,4,0)";
+        let spec = parse_gres_spec(text).unwrap();
+        assert_eq!(format_gres_spec(&spec), text);
+        assert_eq!(spec.cores_of(1), spec.cores.first());
+        assert_eq!(spec.cores_of(2), spec.cores.get(1));
+        assert_eq!((spec.links_between(0, 1), spec.links_between(0, 2), spec.links_between(9, 0)), (4, 0, 0));
+        assert_eq!(parse_gres_spec("gpu:2(mem=80G;links=-1,3/3,-1)").unwrap().memory_mb, 81_920);
+        assert_eq!(format_gres_spec(&parse_gres_spec("gpu:2").unwrap()), "gpu:2");
+        for bad in [
+            "gpu:2(",
+            "gpu:2()",
+            "gpu:2(mem=0)",
+            "gpu:2(mem=x)",
+            "gpu:3(cores=0-3/4-7)",
+            "gpu:2(cores=)",
+            "gpu:2(links=0,1)",
+            "gpu:2(links=0,1/2,0)",
+            "gpu:2(links=1,1/1,0)",
+            "gpu:2(speed=9)",
+        ] {
+            assert!(parse_gres_spec(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -57,6 +57,8 @@ pub struct PartitionSpec {
     pub hidden: bool,
     /// Whole nodes only.
     pub exclusive: bool,
+    /// The nodes with most free CPUs first, instead of the fullest that suffice (LLN).
+    pub least_loaded: bool,
     /// MiB; None: the cluster's default.
     pub default_memory_per_cpu_mb: Option<u64>,
     pub default_memory_per_node_mb: Option<u64>,

@@ -100,4 +100,35 @@ pub struct ResourceRequest {
     /// `--tmp`, MiB.
     pub tmp_disk_mb: u64,
     pub distribution: Option<Distribution>,
+    /// `--distribution=…,Pack` (true) or `,NoPack`; None: as the cluster has it.
+    pub pack: Option<bool>,
+    /// `--spread-job`: over as many nodes as can be used.
+    pub spread: bool,
+    /// `--use-min-nodes`: of a range of nodes, few.
+    pub fewest_nodes: bool,
+    /// `--gpu-mem`: MiB that each GPU has, at least; 0 = any.
+    pub gpu_memory_mb: u64,
+    pub switches: Option<SwitchRequest>,
+    /// `--segment`: nodes that belong together in one block.
+    pub segment: Option<u32>,
+    /// `-B`, `--sockets-per-node` and the like: what the nodes must have, at least.
+    pub sockets_per_node: Option<u32>,
+    pub cores_per_socket: Option<u32>,
+    pub threads_per_core: Option<u32>,
+    /// At most so many.
+    pub ntasks_per_socket: Option<u32>,
+    pub ntasks_per_core: Option<u32>,
+    /// `--gres-flags=enforce-binding`: only cores near the devices.
+    pub enforce_binding: bool,
+    /// `--gres-flags=disable-binding`: cores wherever they are.
+    pub disable_binding: bool,
+}
+
+/// `--switches=count[@max-time]`
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct SwitchRequest {
+    /// Leaf switches, at most.
+    pub count: u32,
+    /// Wait so long for that, then take what there is; None: as long as the cluster says.
+    pub max_wait_secs: Option<u32>,
 }

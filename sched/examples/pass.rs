@@ -33,7 +33,7 @@ impl Random {
 }
 
 fn node(name: String, cpus: u32, gpus: u64) -> NodeView {
-    let gres = if gpus > 0 { vec![GresSpec { name: "gpu".into(), kind: None, count: gpus }] } else { Vec::new() };
+    let gres = if gpus > 0 { vec![GresSpec::new("gpu", None, gpus)] } else { Vec::new() };
     let spec = NodeSpec {
         name: NodeName::new(name),
         address: None,

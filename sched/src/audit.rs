@@ -11,6 +11,7 @@ mod asked;
 mod features;
 mod held;
 mod limits;
+mod placed;
 mod planned;
 
 use crate::input::{Input, NodeView, PartitionView, PendingJob};
@@ -40,6 +41,8 @@ pub enum Rule {
     Cpus,
     Memory,
     Gres,
+    /// Too many switches, broken segments, sockets and cores that are not as asked for.
+    Place,
     TimeLimit,
     Deadline,
     /// A CPU, device, MiB, licence or whole node used twice.

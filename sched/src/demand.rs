@@ -12,7 +12,7 @@
 
 use crate::input::{ClusterView, NodeView, PartitionView, Policy};
 use crate::vacancy::Need;
-use sluice_model::node::NodeSpec;
+use sluice_model::node::{GresSpec, NodeSpec};
 use sluice_model::request::{Distribution, Exclusive, GresRequest, GresScope, MemoryRequest};
 use sluice_model::{JobSpec, ResourceRequest};
 
@@ -59,8 +59,22 @@ pub struct Demand {
     pub job_gres: Vec<GresRequest>,
     pub tmp_disk_mb: u64,
     pub contiguous: bool,
-    /// Tasks go round the nodes instead of filling the first.
-    pub cyclic: bool,
+    /// Tasks go round the nodes, so many at a time, instead of filling the first.
+    pub round: Option<u32>,
+    /// As many nodes as can be used.
+    pub spread: bool,
+    /// Of a range of nodes, few.
+    pub fewest_nodes: bool,
+    /// MiB that each GPU has, at least.
+    pub gpu_memory_mb: u64,
+    /// At least so many sockets, cores of each, threads of each.
+    pub hardware: [u32; 3],
+    pub per_socket: Option<u32>,
+    pub per_core: Option<u32>,
+    /// Only cores near the devices.
+    pub binds: bool,
+    /// Cores wherever they are.
+    pub unbound: bool,
     pub max_cpus_per_node: Option<u32>,
     pub max_memory_per_node_mb: Option<u64>,
 }
@@ -107,10 +121,40 @@ impl Demand {
             job_gres,
             tmp_disk_mb: request.tmp_disk_mb,
             contiguous: request.contiguous,
-            cyclic: matches!(request.distribution, Some(Distribution::Cyclic | Distribution::Plane(_))),
+            round: round(request, policy, exclusive || partition.exclusive || request.exclusive != Exclusive::No),
+            spread: request.spread,
+            fewest_nodes: request.fewest_nodes,
+            gpu_memory_mb: request.gpu_memory_mb,
+            hardware: [request.sockets_per_node, request.cores_per_socket, request.threads_per_core]
+                .map(|n| n.unwrap_or(0)),
+            per_socket: request.ntasks_per_socket,
+            per_core: request.ntasks_per_core,
+            unbound: request.disable_binding,
+            binds: request.enforce_binding && !request.gres.is_empty(),
             max_cpus_per_node: partition.max_cpus_per_node,
             max_memory_per_node_mb: partition.max_memory_per_node_mb,
         }
+    }
+
+    /// Sockets, cores and threads as asked for, at least.
+    pub fn suits(&self, spec: &NodeSpec) -> bool {
+        let has = [spec.sockets, spec.cores_per_socket, spec.threads_per_core];
+        self.hardware.iter().zip(has).all(|(asked, has)| *asked <= has)
+    }
+
+    /// Tasks that may be on this node for the sake of its sockets and cores.
+    pub fn most_tasks(&self, spec: &NodeSpec) -> u32 {
+        let by_socket = self.per_socket.map_or(u32::MAX, |n| n.saturating_mul(spec.sockets));
+        let cores = spec.sockets.saturating_mul(spec.cores_per_socket);
+        let by_core = self.per_core.map_or(u32::MAX, |n| n.saturating_mul(cores));
+        by_socket.min(by_core)
+    }
+
+    /// Devices of this kind serve the request, by what is known of them.
+    pub fn admits(&self, request: &GresRequest, have: &GresSpec) -> bool {
+        have.name == request.name
+            && request.kind.as_ref().is_none_or(|k| have.kind.as_ref() == Some(k))
+            && (request.name != "gpu" || have.memory_mb >= self.gpu_memory_mb)
     }
 
     /// CPUs that so many tasks need on this node. Saturates; the caller compares with what there is.
@@ -174,7 +218,6 @@ impl Demand {
             devices: u32::try_from(devices).unwrap_or(u32::MAX),
             memory: i64::try_from(memory).unwrap_or(i64::MAX),
             whole: self.whole,
-            plain: devices == 0,
         }
     }
 
@@ -195,12 +238,33 @@ impl Demand {
         }
     }
 
+    /// How many nodes to take where more can be had than are needed.
+    pub fn wide_nodes(&self) -> Option<u32> {
+        match (self.spread, self.fewest_nodes) {
+            (true, _) => Some(self.max_nodes.unwrap_or(u32::MAX)),
+            (false, true) => None,
+            (false, false) => self.max_nodes,
+        }
+    }
+
     /// Tasks that can't be fewer, whatever the nodes.
     pub fn least_tasks(&self) -> u32 {
         match self.tasks {
             Tasks::Total { count, .. } => count,
             Tasks::PerNode(n) => n.saturating_mul(self.min_nodes),
         }
+    }
+}
+
+/// How tasks are dealt out over the nodes: None fills them one after the other.
+fn round(request: &ResourceRequest, policy: &Policy, whole: bool) -> Option<u32> {
+    match request.distribution {
+        Some(Distribution::Cyclic) => Some(1),
+        Some(Distribution::Plane(size)) => Some(size.max(1)),
+        _ if request.spread => Some(1),
+        // Where CPUs do not follow from tasks, nothing speaks for the first node.
+        _ if (whole || request.overcommit) && !request.pack.unwrap_or(policy.pack_tasks) => Some(1),
+        _ => None,
     }
 }
 

@@ -6,11 +6,13 @@
 //! (planned starts of others, `MaxCPUsPerNode`) is asked of the plan.
 
 mod features;
+mod near;
 mod usage;
 
 use crate::demand::{Demand, Tasks};
 use crate::input::{Input, PendingJob};
 pub use features::FeatureNeed;
+pub use near::NearNeed;
 use sluice_model::request::GresScope;
 use sluice_model::{JobId, NodeSpec};
 pub use usage::NodeUse;
@@ -21,6 +23,11 @@ pub enum What {
     Cpus,
     Memory,
     TmpDisk,
+    /// Of each GPU.
+    GpuMemory,
+    Sockets,
+    CoresPerSocket,
+    ThreadsPerCore,
     /// Devices of this name, and of this kind when one was asked for.
     Gres {
         name: String,
@@ -85,6 +92,8 @@ pub struct Survey {
     pub obstacles: Vec<(u32, Obstacle)>,
     /// What its features ask of the nodes together.
     pub features: Vec<FeatureNeed>,
+    /// What it asks of the topology.
+    pub near: Option<NearNeed>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -118,6 +127,7 @@ pub fn survey(input: &Input, job: &PendingJob, partition: u32) -> Option<Survey>
         free_tasks: 0,
         obstacles: Vec::new(),
         features: Vec::new(),
+        near: None,
     };
     let mut members = view.nodes.clone();
     members.sort_unstable();
@@ -136,6 +146,7 @@ pub fn survey(input: &Input, job: &PendingJob, partition: u32) -> Option<Survey>
             Some(obstacle) => survey.obstacles.push((node, obstacle)),
         }
     }
+    survey.near = near::need(input, job.resources(), &demand, &survey);
     survey.features = features::needs(input, job.resources(), &survey);
     Some(survey)
 }
@@ -160,6 +171,9 @@ fn obstacle(input: &Input, job: &PendingJob, demand: &Demand, node: u32, used: &
         return Some(Obstacle::Features { wanted: features::text(request) });
     }
     let need = Need { demand, spec };
+    if let Some((what, needs, has)) = need.unsuited() {
+        return Some(Obstacle::TooSmall { what, needs, has });
+    }
     let least = need.least_tasks();
     if let Some((what, needs, has)) = need.short_of(least, &NodeUse::none(spec)) {
         return Some(Obstacle::TooSmall { what, needs, has });
@@ -197,6 +211,21 @@ impl Need<'_> {
         }
     }
 
+    /// What the hardware has too little of, whatever is free: what, asked for, has.
+    fn unsuited(&self) -> Option<(What, u64, u64)> {
+        let has = [self.spec.sockets, self.spec.cores_per_socket, self.spec.threads_per_core];
+        let names = [What::Sockets, What::CoresPerSocket, What::ThreadsPerCore];
+        for ((asked, has), what) in self.demand.hardware.into_iter().zip(has).zip(names) {
+            if asked > has {
+                return Some((what, u64::from(asked), u64::from(has)));
+            }
+        }
+        let wants_gpus = self.demand.gres.iter().chain(&self.demand.job_gres).any(|g| g.name == "gpu");
+        let best = self.spec.gres.iter().filter(|g| g.name == "gpu").map(|g| g.memory_mb).max()?;
+        let asked = self.demand.gpu_memory_mb;
+        (wants_gpus && best < asked).then_some((What::GpuMemory, asked, best))
+    }
+
     fn share(&self, tasks: u32) -> Share {
         let cpus = self.demand.given_cpus(self.spec, tasks);
         let gres: Vec<_> = self.gres(tasks).collect();
@@ -224,8 +253,9 @@ impl Need<'_> {
         if u64::from(share.cpus) > free {
             return Some((What::Cpus, u64::from(share.cpus), free));
         }
-        for (name, kind, count) in share.gres {
-            let left = used.free_gres(self.spec, &name, kind.as_deref());
+        let requests = self.demand.gres.iter().chain(&self.demand.job_gres);
+        for (request, (name, kind, count)) in requests.zip(share.gres) {
+            let left = used.free_for(self.spec, self.demand, request);
             if count > left {
                 return Some((What::Gres { name, kind }, count, left));
             }

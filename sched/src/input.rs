@@ -1,6 +1,7 @@
 //! What the scheduler is shown: a compact, immutable view of one generation of the cluster.
 
 use crate::limits::{Charge, Rules};
+use crate::topology::Topology;
 use sluice_model::partition::PartitionState;
 use sluice_model::tres_weights::TresWeights;
 use sluice_model::{Allocation, JobId, NodeName, NodeSpec, ResourceRequest, Time, TimeLimit};
@@ -64,6 +65,8 @@ pub struct PartitionView {
     pub max_nodes: Option<u32>,
     /// Whole nodes only.
     pub exclusive: bool,
+    /// Most free CPUs first.
+    pub least_loaded: bool,
     pub max_cpus_per_node: Option<u32>,
     pub default_memory_per_cpu_mb: Option<u64>,
     pub default_memory_per_node_mb: Option<u64>,
@@ -88,6 +91,7 @@ impl Default for PartitionView {
             min_nodes: 0,
             max_nodes: None,
             exclusive: false,
+            least_loaded: false,
             max_cpus_per_node: None,
             default_memory_per_cpu_mb: None,
             default_memory_per_node_mb: None,
@@ -235,6 +239,12 @@ pub struct Policy {
     pub work_budget: u64,
     pub default_memory_per_cpu_mb: Option<u64>,
     pub default_memory_per_node_mb: Option<u64>,
+    /// As the partitions' key, for all of them.
+    pub least_loaded: bool,
+    /// Tasks fill the first nodes where CPUs do not follow from tasks, instead of going round.
+    pub pack_tasks: bool,
+    /// How nodes are joined; None: all are equally far from each other.
+    pub topology: Option<Arc<Topology>>,
 }
 
 impl Default for Policy {
@@ -248,6 +258,9 @@ impl Default for Policy {
             work_budget: 200_000,
             default_memory_per_cpu_mb: None,
             default_memory_per_node_mb: None,
+            least_loaded: false,
+            pack_tasks: false,
+            topology: None,
         }
     }
 }

@@ -20,6 +20,7 @@ mod order;
 mod placement;
 mod shape;
 mod timeline;
+mod topology;
 mod vacancy;
 
 pub mod audit;
@@ -44,6 +45,7 @@ pub use feasibility::{Infeasible, feasible};
 pub use input::{BackfillOrder, ClusterView, Input, NodeView, Overrun, PartitionView, PendingJob, Policy, RunningJob};
 pub use plan::{Plan, PlannedReservation, Start};
 pub use scheduler::Scheduler;
+pub use topology::Topology;
 
 /// One scheduling pass. Never fails: a job that makes no sense waits with a reason.
 pub fn plan(input: &Input) -> Plan {

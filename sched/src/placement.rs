@@ -4,18 +4,47 @@
 //! clusters. Promises that what it chooses satisfies the demand on these rows, and that equal rows give an equal choice.
 //! Must not know time, jobs or order.
 //!
-//! The rule: required nodes, then lower weight, then least waste: nodes without devices that the job does not want
-//! before others, the fullest of those that suffice before emptier ones (best fit), configuration order among equals.
-//! Where tasks or GPUs must be gathered from several nodes, the largest share first, so that they are few.
+//! The rule: required nodes, then lower weight, then `Rank`, configuration order among equals. Where tasks or GPUs must be
+//! gathered from several nodes, the largest share first, so that they are few.
 
 mod features;
+mod together;
 
-use crate::demand::{MemoryDemand, Tasks};
+use crate::demand::{Demand, MemoryDemand, Tasks};
 use crate::shape::Shape;
 use crate::timeline::{CPUS, GRES, JOBS, MEMORY, WHOLE};
 pub(crate) use features::Wish;
 use sluice_model::node::{GresSpec, NodeSpec};
 use sluice_model::request::GresRequest;
+pub(crate) use together::Near;
+
+/// Which of two nodes of equal weight that both suffice is the better one: the only place where that is said.
+///
+/// `Pack` is best fit, devices first: what is left free stays together, so that nodes with eight GPUs stay whole for those
+/// who want eight, and jobs without GPUs go where fewest GPUs lose their CPUs. It is the gradient of the fragmentation
+/// measure of Weng et al. ("Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient
+/// Descent", USENIX ATC 2023) for a load of which nothing is known but that it may want whole nodes.
+/// `Spread` is Slurm's LLN: most free CPUs first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Rank {
+    #[default]
+    Pack,
+    Spread,
+}
+
+impl Rank {
+    /// Lower first.
+    pub fn level(self, devices: u32, cpus: u32) -> (u32, u32) {
+        match self {
+            Rank::Pack => (devices, cpus),
+            Rank::Spread => (u32::MAX - cpus, 0),
+        }
+    }
+    /// Of nodes with equally many free devices, those with more free CPUs come first.
+    pub fn descends(self) -> bool {
+        self == Rank::Spread
+    }
+}
 
 /// How many nodes to take of a range.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,10 +66,8 @@ pub(crate) struct Capacity {
 pub(crate) struct Candidate {
     pub node: u32,
     weight: u32,
-    /// Has free devices and the job wants none.
-    spoils: bool,
-    /// Free CPUs.
-    left: i64,
+    /// As `Rank` has it.
+    level: (u32, u32),
     /// Which parts of the job's features it has, as `Wish` numbers them.
     marks: u64,
     capacity: Capacity,
@@ -48,10 +75,12 @@ pub(crate) struct Candidate {
 
 impl Candidate {
     pub fn new(shape: &Shape, node: u32, spec: &NodeSpec, free: &[i64], capacity: Capacity) -> Candidate {
-        let wants_none = shape.demand.gres.is_empty() && shape.demand.job_gres.is_empty();
-        let spoils = wants_none && free[GRES..].iter().zip(&spec.gres).any(|(f, _)| *f > 0);
+        let own = &free[GRES..GRES + spec.gres.len()];
+        let devices = own.iter().fold(0, |sum: i64, f| sum.saturating_add((*f).max(0)));
+        let count = |n: i64| u32::try_from(n.max(0)).unwrap_or(u32::MAX);
+        let level = shape.rank.level(count(devices), count(free[CPUS]));
         let marks = features::marks(&shape.wishes, spec);
-        Candidate { node, weight: spec.weight, spoils, left: free[CPUS], marks, capacity }
+        Candidate { node, weight: spec.weight, level, marks, capacity }
     }
     /// Of tasks or of some job-wide GRES.
     pub fn takes_more_than(&self, other: &Candidate) -> bool {
@@ -61,8 +90,8 @@ impl Candidate {
     pub fn tasks(&self) -> u32 {
         self.capacity.tasks
     }
-    fn key(&self) -> (u32, bool, i64, u32) {
-        (self.weight, self.spoils, self.left, self.node)
+    fn key(&self) -> (u32, (u32, u32), u32) {
+        (self.weight, self.level, self.node)
     }
 }
 
@@ -73,10 +102,6 @@ pub(crate) struct Share {
     pub tasks: u32,
     /// Of each job-wide GRES.
     pub job_gres: Vec<u64>,
-}
-
-fn matches(request: &GresRequest, have: &GresSpec) -> bool {
-    have.name == request.name && request.kind.as_ref().is_none_or(|k| have.kind.as_ref() == Some(k))
 }
 
 /// What so many tasks and job-wide devices take on this node. False when that is more than is free. `out` becomes a row
@@ -90,7 +115,7 @@ pub(crate) fn take(
     out: &mut Vec<i64>,
 ) -> bool {
     let demand = &shape.demand;
-    if free[WHOLE] != 0 || (demand.whole && free[JOBS] != 0) {
+    if free[WHOLE] != 0 || (demand.whole && free[JOBS] != 0) || tasks > demand.most_tasks(spec) {
         return false;
     }
     let cpus = demand.given_cpus(spec, tasks);
@@ -109,7 +134,7 @@ pub(crate) fn take(
             let own = demand.gres.iter().map(|g| (g, demand.gres_count(g, spec, tasks)));
             let shared = demand.job_gres.iter().zip(job_share.iter().copied());
             for (request, count) in own.chain(shared).filter(|(g, _)| g.kind.is_some() == typed) {
-                if !take_gres(request, count, spec, free, out) {
+                if !take_gres(demand, request, count, spec, free, out) {
                     return false;
                 }
                 if request.name == "gpu" {
@@ -138,14 +163,29 @@ pub(crate) fn take(
     true
 }
 
-fn take_gres(request: &GresRequest, count: u64, spec: &NodeSpec, free: &[i64], out: &mut [i64]) -> bool {
+/// Devices with less memory go first: the others may be asked for.
+fn take_gres(
+    demand: &Demand,
+    request: &GresRequest,
+    count: u64,
+    spec: &NodeSpec,
+    free: &[i64],
+    out: &mut [i64],
+) -> bool {
     let mut left = i64::try_from(count).unwrap_or(i64::MAX);
-    for ((have, free), taken) in spec.gres.iter().zip(&free[GRES..]).zip(&mut out[GRES..]) {
-        if left > 0 && matches(request, have) {
-            let some = left.min((free - *taken).max(0));
-            *taken += some;
-            left -= some;
+    let mut next = 0;
+    while left > 0 {
+        // Entries are few, mostly one: the smallest memory from `next` on.
+        let memory = |have: &&GresSpec| demand.admits(request, have) && have.memory_mb >= next;
+        let Some(least) = spec.gres.iter().filter(memory).map(|g| g.memory_mb).min() else { return false };
+        for ((have, free), taken) in spec.gres.iter().zip(&free[GRES..]).zip(&mut out[GRES..]) {
+            if left > 0 && have.memory_mb == least && demand.admits(request, have) {
+                let some = left.min((free - *taken).max(0));
+                *taken += some;
+                left -= some;
+            }
         }
+        next = least.saturating_add(1);
     }
     left == 0
 }
@@ -163,7 +203,7 @@ pub(crate) fn capacity(shape: &Shape, spec: &NodeSpec, free: &[i64], scratch: &m
         Tasks::Total { count, at_most } => {
             let cpus = u32::try_from(free[CPUS]).unwrap_or(u32::MAX);
             let by_cpus = if demand.overcommit { u32::MAX } else { (cpus / demand.cpus_per_task).max(1) };
-            let most = count.min(at_most.unwrap_or(u32::MAX)).min(by_cpus);
+            let most = count.min(at_most.unwrap_or(u32::MAX)).min(by_cpus).min(demand.most_tasks(spec));
             if !fits(1) {
                 return None;
             }
@@ -207,7 +247,8 @@ pub(crate) fn capacity(shape: &Shape, spec: &NodeSpec, free: &[i64], scratch: &m
         .iter()
         .map(|request| {
             let left = spec.gres.iter().zip(free[GRES..].iter().zip(&scratch[GRES..]));
-            let left = left.filter(|(have, _)| matches(request, have)).map(|(_, (f, t))| (f - t).max(0)).sum::<i64>();
+            let left =
+                left.filter(|(have, _)| demand.admits(request, have)).map(|(_, (f, t))| (f - t).max(0)).sum::<i64>();
             u64::try_from(left).unwrap_or(0).min(request.count).min(by_memory)
         })
         .collect();
@@ -223,7 +264,7 @@ pub(crate) fn select(shape: &Shape, pool: Vec<Candidate>, extent: Extent) -> Opt
 }
 
 /// `counts`: which of the candidates' marks so many nodes must have.
-fn choose(shape: &Shape, mut pool: Vec<Candidate>, extent: Extent, counts: &[(u64, u32)]) -> Option<Vec<Share>> {
+fn choose(shape: &Shape, pool: Vec<Candidate>, extent: Extent, counts: &[(u64, u32)]) -> Option<Vec<Share>> {
     if pool.len() < shape.demand.min_nodes as usize
         || !shape.required.iter().all(|r| pool.binary_search_by_key(r, |c| c.node).is_ok())
     {
@@ -231,6 +272,17 @@ fn choose(shape: &Shape, mut pool: Vec<Candidate>, extent: Extent, counts: &[(u6
     }
     if shape.demand.contiguous {
         return contiguous(shape, &pool, extent, counts);
+    }
+    if let Some(near) = &shape.near {
+        return together::select(shape, near, &pool, extent, counts);
+    }
+    gather_best(shape, pool, extent, counts)
+}
+
+/// The best of these nodes, wherever they are.
+fn gather_best(shape: &Shape, mut pool: Vec<Candidate>, extent: Extent, counts: &[(u64, u32)]) -> Option<Vec<Share>> {
+    if !shape.required.is_empty() && !shape.required.iter().all(|r| pool.iter().any(|c| c.node == *r)) {
+        return None;
     }
     let with = |by_weight, largest| Way { by_weight, largest, counts };
     gather(shape, &mut pool, extent, with(true, false))
@@ -301,7 +353,7 @@ fn useful_nodes(shape: &Shape) -> usize {
 fn gather(shape: &Shape, pool: &mut [Candidate], extent: Extent, way: Way<'_>) -> Option<Vec<Share>> {
     let demand = &shape.demand;
     let by_weight = way.by_weight;
-    pool.sort_unstable_by_key(|c| if by_weight { c.key() } else { (0, c.spoils, c.left, c.node) });
+    pool.sort_unstable_by_key(|c| if by_weight { c.key() } else { (0, c.level, c.node) });
     let (min, most) = (demand.min_nodes as usize, useful_nodes(shape));
     let mut goal = Goal::new(shape);
     let mut used = vec![false; pool.len()];
@@ -361,7 +413,7 @@ fn gather(shape: &Shape, pool: &mut [Candidate], extent: Extent, way: Way<'_>) -
         return None;
     }
     if extent == Extent::Most
-        && let Some(max) = demand.max_nodes
+        && let Some(max) = demand.wide_nodes()
     {
         let max = most.min(max as usize);
         for at in 0..pool.len() {
@@ -403,7 +455,7 @@ fn contiguous(shape: &Shape, pool: &[Candidate], extent: Extent, counts: &[(u64,
     }
     let (first, mut end) = best?;
     if extent == Extent::Most
-        && let Some(max) = shape.demand.max_nodes
+        && let Some(max) = shape.demand.wide_nodes()
     {
         while end < pool.len() && end - first < most.min(max as usize) && pool[end].node == pool[end - 1].node + 1 {
             end += 1;
@@ -413,15 +465,17 @@ fn contiguous(shape: &Shape, pool: &[Candidate], extent: Extent, counts: &[(u64,
 }
 
 /// Tasks and job-wide devices over the nodes chosen (ascending): at least one on each, then the first nodes are filled;
-/// or round the nodes where CPUs do not follow from tasks (whole nodes, `--overcommit`) or cyclic is asked for.
+/// or round the nodes, so many at a time, where `Demand::round` says so.
 fn distribute(shape: &Shape, nodes: &[&Candidate]) -> Vec<Share> {
     let demand = &shape.demand;
     let tasks: Vec<u64> = match demand.tasks {
         Tasks::PerNode(n) => vec![u64::from(n); nodes.len()],
         Tasks::Total { count, .. } => {
             let most: Vec<u64> = nodes.iter().map(|c| u64::from(c.capacity.tasks)).collect();
-            let round = demand.whole || demand.overcommit || demand.cyclic;
-            if round { go_round(u64::from(count), &most) } else { fill(u64::from(count), &most) }
+            match demand.round {
+                Some(size) => go_round(u64::from(count), &most, u64::from(size)),
+                None => fill(u64::from(count), &most),
+            }
         }
     };
     let gres: Vec<Vec<u64>> = demand
@@ -449,9 +503,26 @@ fn fill(count: u64, most: &[u64]) -> Vec<u64> {
         .collect()
 }
 
-fn go_round(count: u64, most: &[u64]) -> Vec<u64> {
+/// `size` tasks at a time, at least one on each node.
+fn go_round(count: u64, most: &[u64], size: u64) -> Vec<u64> {
     let mut given = vec![0u64; most.len()];
     let mut left = count;
+    if size > 1 {
+        // One for each node is set aside; a plane that begins with it is one task shorter.
+        given.fill(1);
+        left = left.saturating_sub(given.len() as u64);
+        let mut planes = 1;
+        while left > 0 && given.iter().zip(most).any(|(g, m)| g < m) {
+            let level = size.saturating_mul(planes);
+            for (g, m) in given.iter_mut().zip(most) {
+                let more = level.min(*m).saturating_sub(*g).min(left);
+                *g += more;
+                left -= more;
+            }
+            planes += 1;
+        }
+        return given;
+    }
     loop {
         let open = given.iter().zip(most).filter(|(g, m)| g < m).count() as u64;
         if left == 0 || open == 0 {

@@ -7,14 +7,15 @@
 use crate::cluster::Cluster;
 use crate::demand::{Demand, MemoryDemand, Tasks};
 use crate::feasibility::Infeasible;
-use crate::input::{ClusterView, PartitionView};
-use crate::placement::{self, Candidate, Capacity, Extent, Share, Wish};
+use crate::input::{ClusterView, PartitionView, Policy};
+use crate::placement::{self, Candidate, Capacity, Extent, Near, Rank, Share, Wish};
 use crate::timeline::{self, CPUS, GRES, MEMORY};
 use crate::vacancy::Need;
 use sluice_model::node::NodeSpec;
 use sluice_model::request::Constraint;
 use sluice_model::{Reason, ResourceRequest};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A request as one partition sees it.
 #[derive(Clone, Debug)]
@@ -35,8 +36,12 @@ pub(crate) struct Shape {
     pub licenses: Option<Vec<i64>>,
     /// More than one weight among its nodes.
     pub weighted: bool,
+    /// Which node is the better one.
+    pub rank: Rank,
     /// What features say of the nodes together.
     pub wishes: Vec<Wish>,
+    /// Where nodes are joined and it wants several: how near they must be.
+    pub near: Option<Near>,
     pub verdict: Verdict,
     /// Least share on one node.
     pub need: Need,
@@ -92,6 +97,20 @@ fn is_excluded(request: &ResourceRequest, spec: &NodeSpec) -> bool {
     request.exclude.iter().any(|n| n.as_str() == spec.name.as_str())
 }
 
+/// Jobs on one node are near enough; so are those that are to be spread.
+fn near(request: &ResourceRequest, demand: &Demand, policy: &Policy) -> Option<Near> {
+    let topology = policy.topology.as_ref()?;
+    let spread = demand.spread && request.switches.is_none();
+    if demand.most_nodes == 1 || spread || demand.least_tasks().max(demand.min_nodes) == 1 {
+        return None;
+    }
+    Some(Near {
+        topology: Arc::clone(topology),
+        switches: request.switches.map(|s| s.count).filter(|_| !topology.blocks),
+        segment: request.segment.filter(|s| topology.blocks && *s > 0 && demand.min_nodes > 1),
+    })
+}
+
 impl Shape {
     fn blank(cluster: ClusterView<'_>, request: &ResourceRequest, exclusive: bool, partition: u32) -> Shape {
         let demand = Demand::new(request, &cluster.partitions[partition as usize], cluster.policy, exclusive);
@@ -100,6 +119,10 @@ impl Shape {
             Tasks::PerNode(n) => n,
         };
         let need = demand.need(least);
+        let view = &cluster.partitions[partition as usize];
+        let spreads = view.least_loaded || cluster.policy.least_loaded || demand.spread;
+        let rank = if spreads { Rank::Spread } else { Rank::Pack };
+        let near = near(request, &demand, cluster.policy);
         Shape {
             demand,
             partition,
@@ -110,6 +133,8 @@ impl Shape {
             required: Vec::new(),
             licenses: None,
             weighted: false,
+            rank,
+            near,
             wishes: Wish::of(request.prefer.as_ref(), request.constraint.as_ref()),
             verdict: Verdict::Possible,
             need,
@@ -171,6 +196,15 @@ impl Shape {
         if demand.min_nodes > limit {
             return Err(Infeasible::NodeLimit { asked: demand.min_nodes, limit });
         }
+        if let Some(segment) = request.segment.filter(|_| cluster.policy.topology.as_ref().is_some_and(|t| t.blocks)) {
+            let size = cluster.policy.topology.as_ref().map_or(0, |t| t.block_size);
+            if segment > size || !demand.min_nodes.is_multiple_of(segment.max(1)) {
+                let nodes = demand.min_nodes;
+                let detail =
+                    format!("segments of {segment} nodes: they must divide {nodes} nodes and fit a block of {size}");
+                return Err(Infeasible::Configuration { detail });
+            }
+        }
         let fewest = match demand.tasks {
             Tasks::Total { count, .. } => count,
             Tasks::PerNode(_) => u32::MAX,
@@ -188,6 +222,7 @@ impl Shape {
         let admits = |c: &Option<Constraint>| c.as_ref().is_none_or(|c| c.matches(&spec.features));
         (admits(&request.constraint) || (request.prefer.is_some() && admits(&request.prefer)))
             && spec.tmp_disk_mb >= self.demand.tmp_disk_mb
+            && self.demand.suits(spec)
     }
 
     fn fill(
@@ -284,6 +319,12 @@ impl Shape {
     }
 
     fn place_empty(&self, cluster: ClusterView<'_>, nodes: &[u32]) -> Option<Vec<Share>> {
+        if self.near.as_ref().is_some_and(|n| n.switches.is_some()) {
+            // A wish for few switches is given up in time.
+            let mut patient = self.clone();
+            patient.near = self.near.clone().map(|near| Near { switches: None, ..near });
+            return patient.place_empty(cluster, nodes);
+        }
         let mut empty = Empty::default();
         let candidates = nodes.iter().filter_map(|node| {
             let spec = &cluster.nodes[*node as usize].spec;
@@ -295,7 +336,9 @@ impl Shape {
 
     /// One node is all it needs, where that suffices.
     pub fn one_node(&self) -> bool {
-        self.can_be_alone() && self.demand.max_nodes.is_none_or(|m| m == 1)
+        self.can_be_alone()
+            && self.demand.max_nodes.is_none_or(|m| m == 1)
+            && (!self.demand.spread || self.demand.most_nodes == 1 || self.tasks_alone() == 1)
     }
 
     /// The first nodes of the order that have room for a share are the ones it gets.
@@ -305,10 +348,12 @@ impl Shape {
             Tasks::PerNode(_) => true,
         };
         few_tasks
+            && (!self.demand.spread || self.demand.max_nodes.is_some())
             && self.required.is_empty()
             && self.demand.job_gres.is_empty()
             && !self.demand.contiguous
             && self.is_plain()
+            && self.near.is_none()
     }
 
     /// Each node can be judged by itself.
@@ -318,7 +363,8 @@ impl Shape {
 
     /// Whether it fits may change without more being free: what is known of that is good for one pass.
     pub fn is_intricate(&self) -> bool {
-        !self.wishes.is_empty()
+        let limited = |n: &Near| n.switches.is_some() || n.segment.is_some();
+        !self.wishes.is_empty() || self.near.as_ref().is_some_and(limited) || self.demand.binds
     }
 
     /// Tasks on the node when it is the only one.

@@ -21,6 +21,7 @@ pub(crate) use sweep::{Blocked, Sweep};
 
 use crate::cluster::Cluster;
 use crate::concrete::Free;
+use crate::demand::Demand;
 use crate::input::{Overrun, RunningJob};
 use crate::vacancy::Vacancy;
 use plans::Plans;
@@ -265,20 +266,39 @@ impl Timeline {
     }
 
     /// The very indices for what a row counts; nothing is taken yet.
-    pub fn pick(&mut self, cluster: &Cluster, node: u32, tasks: u32, row: &[i64]) -> Option<sluice_model::NodeAlloc> {
+    pub fn pick(
+        &mut self,
+        cluster: &Cluster,
+        node: u32,
+        demand: &Demand,
+        tasks: u32,
+        row: &[i64],
+    ) -> Option<sluice_model::NodeAlloc> {
+        if self.free[node as usize].is_none() {
+            self.free[node as usize] = Some(self.free_indices(cluster, node));
+        }
+        self.free[node as usize].as_ref()?.pick(cluster.spec(node), demand, tasks, row)
+    }
+
+    /// Whether `pick` would find any.
+    pub fn would_pick(&self, cluster: &Cluster, node: u32, demand: &Demand, tasks: u32, row: &[i64]) -> bool {
         let spec = cluster.spec(node);
-        let (runs, on_node) = (&self.runs, &self.on_node[node as usize]);
-        let free = self.free[node as usize].get_or_insert_with(|| {
-            let mut free = Free::all(spec);
-            for (run, part) in on_node {
-                let run = &runs[*run as usize];
-                if let Some(held) = run.allocation.nodes.get(run.parts[*part as usize].held as usize) {
-                    free.take(spec, held);
-                }
+        match &self.free[node as usize] {
+            Some(free) => free.pick(spec, demand, tasks, row).is_some(),
+            None => self.free_indices(cluster, node).pick(spec, demand, tasks, row).is_some(),
+        }
+    }
+
+    fn free_indices(&self, cluster: &Cluster, node: u32) -> Free {
+        let spec = cluster.spec(node);
+        let mut free = Free::all(spec);
+        for (run, part) in &self.on_node[node as usize] {
+            let run = &self.runs[*run as usize];
+            if let Some(held) = run.allocation.nodes.get(run.parts[*part as usize].held as usize) {
+                free.take(spec, held);
             }
-            free
-        });
-        free.pick(spec, tasks, row)
+        }
+        free
     }
 
     pub fn license_node(&self) -> usize {

@@ -1,13 +1,14 @@
-//! Which nodes have something free, fullest first.
+//! Which nodes have something free, in the order in which they are taken.
 //!
 //! Owns an index of nodes by what they have free now, planned starts left out. Promises to show every node on which a
-//! share could be placed, in the order of `placement`: without devices before others where the job wants none, then by
-//! free CPUs, then by position. What it shows may still not fit: the caller asks `placement`.
+//! share could be placed, in the order of `placement::Rank`, then by position. What it shows may still not fit: the caller
+//! asks `placement`.
 //!
-//! Nodes of one kind lie in buckets of equal free CPUs and devices; each bucket knows a bound on the memory that one of
+//! Nodes of one kind lie in buckets of equal free devices and CPUs; each bucket knows a bound on the memory that one of
 //! its nodes has free, so that those that can't have enough are passed over as a whole.
 
 use crate::cluster::Cluster;
+use crate::placement::Rank;
 use std::cell::Cell;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, btree_map};
@@ -22,8 +23,6 @@ pub(crate) struct Need {
     pub memory: i64,
     /// Only on empty nodes.
     pub whole: bool,
-    /// Devices are not wanted: nodes that have none free come first.
-    pub plain: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -52,21 +51,11 @@ impl Bucket {
     }
 }
 
+/// Free devices and CPUs.
 type Key = (u32, u32);
 
-#[derive(Clone, Debug, Default)]
-struct OfKind {
-    /// Nodes without free devices, by free CPUs.
-    plain: BTreeMap<Key, Bucket>,
-    /// The others, by free CPUs and devices.
-    laden: BTreeMap<Key, Bucket>,
-}
-
-impl OfKind {
-    fn map(&mut self, key: Key) -> &mut BTreeMap<Key, Bucket> {
-        if key.1 == 0 { &mut self.plain } else { &mut self.laden }
-    }
-}
+/// By free devices, then by free CPUs.
+type OfKind = BTreeMap<u32, BTreeMap<u32, Bucket>>;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Vacancy {
@@ -77,25 +66,29 @@ pub(crate) struct Vacancy {
 
 impl Vacancy {
     pub fn new(cluster: &Cluster) -> Vacancy {
-        Vacancy { kinds: vec![OfKind::default(); cluster.kinds.all.len()], place: vec![None; cluster.nodes.len()] }
+        Vacancy { kinds: vec![OfKind::new(); cluster.kinds.all.len()], place: vec![None; cluster.nodes.len()] }
     }
 
-    /// The node has this much free; None: it takes nobody.
+    /// The node has this much free (CPUs, devices, MiB); None: it takes nobody.
     pub fn set(&mut self, node: u32, kind: u32, free: Option<(u32, u32, i64)>) {
-        let new = free.filter(|f| f.0 > 0).map(|(cpus, devices, _)| (cpus, devices));
+        let new = free.filter(|f| f.0 > 0).map(|(cpus, devices, _)| (devices, cpus));
         let old = self.place[node as usize];
         let kind = &mut self.kinds[kind as usize];
         if old != new
-            && let Some(key) = old
-            && let Some(bucket) = kind.map(key).get_mut(&key)
+            && let Some((devices, cpus)) = old
+            && let Some(by_cpus) = kind.get_mut(&devices)
+            && let Some(bucket) = by_cpus.get_mut(&cpus)
         {
             bucket.nodes.remove(&node);
             if bucket.nodes.is_empty() {
-                kind.map(key).remove(&key);
+                by_cpus.remove(&cpus);
+                if by_cpus.is_empty() {
+                    kind.remove(&devices);
+                }
             }
         }
-        if let (Some(key), Some((_, _, memory))) = (new, free) {
-            let bucket = kind.map(key).entry(key).or_default();
+        if let (Some((devices, cpus)), Some((_, _, memory))) = (new, free) {
+            let bucket = kind.entry(devices).or_default().entry(cpus).or_default();
             if old != new {
                 if bucket.nodes.is_empty() {
                     bucket.most_memory.set(i64::MIN);
@@ -107,72 +100,77 @@ impl Vacancy {
         self.place[node as usize] = new;
     }
 
-    /// Buckets in which a share may fit, of these kinds (of one weight), level by level: (may spoil, free CPUs) ascending.
-    pub fn levels<'a>(&'a self, cluster: &'a Cluster, kinds: &'a [u32], need: Need) -> Levels<'a> {
-        let mut levels =
-            Levels { vacancy: self, cluster, kinds, need, laden: false, ranges: Vec::new(), heap: BinaryHeap::new() };
-        levels.open(!need.plain);
+    /// Buckets in which a share may fit, of these kinds (of one weight), level by level: those of equal rank together.
+    pub fn levels<'a>(&'a self, cluster: &'a Cluster, kinds: &'a [u32], need: Need, rank: Rank) -> Levels<'a> {
+        let mut levels = Levels { need, rank, ranges: Vec::new(), heap: BinaryHeap::new() };
+        for kind in kinds {
+            let cpus = if need.whole { cluster.example(*kind).cpus } else { need.cpus };
+            for (devices, by_cpus) in self.kinds[*kind as usize].range(need.devices..) {
+                levels.ranges.push((*devices, by_cpus.range(cpus..)));
+                levels.advance(levels.ranges.len() - 1);
+            }
+        }
         levels
     }
 }
 
 pub(crate) struct Levels<'a> {
-    vacancy: &'a Vacancy,
-    cluster: &'a Cluster,
-    kinds: &'a [u32],
     need: Need,
-    laden: bool,
-    ranges: Vec<btree_map::Range<'a, Key, Bucket>>,
-    heap: BinaryHeap<(Reverse<Key>, u32)>,
+    rank: Rank,
+    /// Free devices, and the buckets with so many.
+    ranges: Vec<(u32, btree_map::Range<'a, u32, Bucket>)>,
+    heap: BinaryHeap<Reverse<Waiting<'a>>>,
 }
 
-/// A bucket as it stands on the heap is fetched again from its map: cheap beside what is done with it.
+/// The next bucket of a range.
+struct Waiting<'a> {
+    level: (u32, u32),
+    range: usize,
+    bucket: &'a Bucket,
+}
+
+impl Ord for Waiting<'_> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.level, self.range).cmp(&(other.level, other.range))
+    }
+}
+impl PartialOrd for Waiting<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl PartialEq for Waiting<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+impl Eq for Waiting<'_> {}
+
 impl<'a> Levels<'a> {
-    fn open(&mut self, laden: bool) {
-        self.laden = laden;
-        self.ranges.clear();
-        self.heap.clear();
-        for kind in self.kinds {
-            let of = &self.vacancy.kinds[*kind as usize];
-            let cpus = if self.need.whole { self.cluster.example(*kind).cpus } else { self.need.cpus };
-            let map = if laden { &of.laden } else { &of.plain };
-            self.ranges.push(map.range((cpus, 0)..));
-            self.advance(self.ranges.len() - 1);
-        }
-    }
-
     fn advance(&mut self, range: usize) {
-        if let Some((key, _)) = self.ranges[range].next() {
-            self.heap.push((Reverse(*key), range as u32));
+        let (devices, buckets) = &mut self.ranges[range];
+        let next = if self.rank.descends() { buckets.next_back() } else { buckets.next() };
+        if let Some((cpus, bucket)) = next {
+            let level = self.rank.level(*devices, *cpus);
+            self.heap.push(Reverse(Waiting { level, range, bucket }));
         }
     }
 
-    /// Fills `level` with the buckets of the next number of free CPUs. False at the end.
+    /// Fills `level` with the buckets of the next rank. False at the end.
     pub fn next(&mut self, level: &mut Vec<&'a Bucket>) -> bool {
         level.clear();
-        loop {
-            let Some((Reverse((cpus, _)), _)) = self.heap.peek().copied() else {
-                if self.laden {
-                    return false;
-                }
-                self.open(true);
-                continue;
-            };
-            while let Some((Reverse(key), range)) = self.heap.peek().copied().filter(|h| h.0.0.0 == cpus) {
+        while level.is_empty() {
+            let Some(Reverse(first)) = self.heap.peek() else { return false };
+            let present = first.level;
+            while let Some(Reverse(waiting)) = self.heap.peek().filter(|w| w.0.level == present) {
+                let (range, bucket) = (waiting.range, waiting.bucket);
                 self.heap.pop();
-                let of = &self.vacancy.kinds[self.kinds[range as usize] as usize];
-                let map = if self.laden { &of.laden } else { &of.plain };
-                if key.1 >= self.need.devices
-                    && let Some(bucket) = map.get(&key)
-                    && bucket.most_memory.get() >= self.need.memory
-                {
+                if bucket.most_memory.get() >= self.need.memory {
                     level.push(bucket);
                 }
-                self.advance(range as usize);
-            }
-            if !level.is_empty() {
-                return true;
+                self.advance(range);
             }
         }
+        true
     }
 }

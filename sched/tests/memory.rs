@@ -18,8 +18,11 @@ fn cluster_line() -> impl Strategy<Value = String> {
         "node[1-2] cpus=4 gres=gpu:a100:1,gpu:v100:2 features=a,b weight=3; node[3-6] cpus=8 mem=1000",
         "node[1-2] features=a; node3 features=a,b weight=2; node[4-6] cpus=8 features=b",
         "node[1-6] cpus=16 mem=2000",
+        "node[1-6]; switch s1=node[1-2] s2=node[3-4] s3=node[5-6] t=s1,s2",
+        "node[1-6] cpus=8 sockets=2 cores=4 gres=gpu:4(mem=8G!cores=0-3/4-7!links=0,1,4,1/1,0,1,4/4,1,0,1/1,4,1,0)",
+        "node[1-6]; block b1=node[1-3] b2=node[4-6] sizes=3,6",
     ]);
-    let partition = || pick(&["", "tier=2", "max=40", "exclusive", "maxcpus=2"]);
+    let partition = || pick(&["", "tier=2", "max=40", "exclusive", "maxcpus=2", "lln"]);
     let policy = pick(&[
         "",
         "",
@@ -32,6 +35,7 @@ fn cluster_line() -> impl Strategy<Value = String> {
         "depth=4",
         "overrun=steps",
         "overrun=limit",
+        "lln",
     ]);
     (kinds, partition(), partition(), policy).prop_map(|(kinds, a, b, policy)| {
         format!("{kinds}; p=node[1-6] {a}; q=node[3-6] {b}; policy {policy}; license x=2")
@@ -60,6 +64,13 @@ fn job_words() -> impl Strategy<Value = String> {
         "-N2 -C [a|b]",
         "-n7 -C [a*1&b*2]",
         "-N2 --prefer=b",
+        "-n6 --spread-job",
+        "-N1-4 -n4 --use-min-nodes",
+        "-N3 --switches=1",
+        "-N2 --segment=2",
+        "-n4 --ntasks-per-socket=1",
+        "-c3 --gres=gpu:1 --enforce-binding",
+        "--gres=gpu:2 --gpu-mem=8G",
         "-n6 --prefer=[a|b] -C [a*1&b*1] --batch=b",
     ]);
     let more = pick(&["", "", "", "--mem=250", "--gres=gpu:1", "--gpus=3", "-L x:1", "-L x:2"]);

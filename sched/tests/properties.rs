@@ -253,6 +253,10 @@ proptest! {
                 let estimate = estimate(&input, &job).expect("it starts");
                 prop_assert_eq!(Some(estimate.reservation.start), input.now);
             }
+            // Refused as Slurm does, though the alternatives that there are would do.
+            Err(sluice_sched::Infeasible::UnknownFeature { .. }) if !plan.starts.is_empty() => {
+                prop_assert!(words.contains('|'), "{words}");
+            }
             Err(never) => {
                 prop_assert!(plan.starts.is_empty(), "{never}: {plan:?}");
                 prop_assert_eq!(plan.reasons.len(), 1);

@@ -12,6 +12,7 @@ mod session;
 mod show;
 mod show_job;
 mod show_others;
+mod show_topology;
 mod update;
 mod update_job;
 mod update_node;

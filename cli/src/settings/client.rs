@@ -98,26 +98,9 @@ impl Settings {
     pub(super) fn set_stored(&mut self, given: &Given, text: &str) -> Result<(), BadValue> {
         let key = given.key();
         match key {
-            "core-spec" | "thread-spec" | "ntasks-per-core" | "ntasks-per-socket" | "ntasks-per-gpu"
-            | "cpus-per-gpu" | "cores-per-socket" | "sockets-per-node" | "threads-per-core" | "segment"
-            | "msg-timeout" | "threads" | "treewidth" => {
+            "core-spec" | "thread-spec" | "ntasks-per-gpu" | "cpus-per-gpu" | "msg-timeout" | "threads"
+            | "treewidth" => {
                 number(key, text, 0)?;
-            }
-            "switches" => {
-                let (count, wait) = text.split_once('@').map_or((text, None), |(c, w)| (c, Some(w)));
-                number(key, count, 0)?;
-                if let Some(wait) = wait {
-                    sluice_model::time::parse_time_limit(wait).map_err(|e| BadValue::specification(key, e))?;
-                }
-            }
-            "extra-node-info" => {
-                let bad =
-                    |part: &str| BadValue::line(1, format!("Invalid numeric value \"{part}\" for first arg of -B."));
-                for part in text.split(':') {
-                    if part != "*" && part.parse::<u32>().ok().filter(|n| *n > 0).is_none() {
-                        return Err(bad(part));
-                    }
-                }
             }
             "hint" => match text {
                 "compute_bound" | "memory_bound" | "multithread" | "nomultithread" => {}
@@ -135,18 +118,6 @@ impl Settings {
             }
             "wait-all-nodes" => {
                 yes_no(key, text)?;
-            }
-            "gres-flags" => {
-                const FLAGS: &[&str] = &[
-                    "allow-task-sharing",
-                    "disable-binding",
-                    "enforce-binding",
-                    "multiple-tasks-per-sharing",
-                    "one-task-per-sharing",
-                ];
-                if text.split(',').any(|f| !FLAGS.contains(&f.to_ascii_lowercase().as_str())) {
-                    return Err(BadValue::not_allowed(key, text, &FLAGS.join(", ")));
-                }
             }
             _ => {}
         }

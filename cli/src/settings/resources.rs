@@ -3,7 +3,7 @@
 use super::value::{memory, number};
 use super::{BadValue, Settings};
 use crate::options::Submitter;
-use sluice_model::request::{Distribution, Exclusive, GresScope, MemoryRequest};
+use sluice_model::request::{Distribution, Exclusive, GresScope, MemoryRequest, SwitchRequest};
 use sluice_model::{NodeName, gres, hostlist, node_count};
 
 /// Slurm's words for a GRES that can't be read.
@@ -48,7 +48,19 @@ impl Settings {
             "oversubscribe" => self.job.request.oversubscribe = true,
             "overcommit" => self.job.request.overcommit = true,
             "contiguous" => self.job.request.contiguous = true,
-            "distribution" => self.job.request.distribution = distribution(text)?,
+            "distribution" => (self.job.request.distribution, self.job.request.pack) = distribution(text)?,
+            "spread-job" => self.job.request.spread = true,
+            "use-min-nodes" => self.job.request.fewest_nodes = true,
+            "gpu-mem" => self.job.request.gpu_memory_mb = memory(key, text)?,
+            "switches" => self.job.request.switches = switches(text)?,
+            "segment" => self.job.request.segment = nonzero(number(key, text, 0)?),
+            "extra-node-info" => self.extra_node_info(text)?,
+            "sockets-per-node" => self.job.request.sockets_per_node = nonzero(number(key, text, 0)?),
+            "cores-per-socket" => self.job.request.cores_per_socket = nonzero(number(key, text, 0)?),
+            "threads-per-core" => self.job.request.threads_per_core = nonzero(number(key, text, 0)?),
+            "ntasks-per-socket" => self.job.request.ntasks_per_socket = nonzero(number(key, text, 0)?),
+            "ntasks-per-core" => self.job.request.ntasks_per_core = nonzero(number(key, text, 0)?),
+            "gres-flags" => self.gres_flags(text)?,
             _ => return Ok(false),
         }
         Ok(true)
@@ -114,6 +126,51 @@ impl Settings {
         Ok(names.iter().map(NodeName::new).collect())
     }
 
+    /// `sockets[:cores[:threads]]`; `*` for any.
+    fn extra_node_info(&mut self, text: &str) -> Result<(), BadValue> {
+        let bad = |part: &str| BadValue::line(1, format!("Invalid numeric value \"{part}\" for first arg of -B."));
+        let mut parts = [None; 3];
+        let words: Vec<&str> = text.split(':').collect();
+        if words.len() > parts.len() {
+            return Err(bad(text));
+        }
+        for (part, word) in parts.iter_mut().zip(words) {
+            *part = match word {
+                "*" => None,
+                n => Some(n.parse::<u32>().ok().filter(|n| (1..=65_536).contains(n)).ok_or_else(|| bad(word))?),
+            };
+        }
+        let request = &mut self.job.request;
+        [request.sockets_per_node, request.cores_per_socket, request.threads_per_core] = parts;
+        Ok(())
+    }
+
+    /// Those about tasks that share devices concern steps and are kept for them.
+    fn gres_flags(&mut self, text: &str) -> Result<(), BadValue> {
+        const FLAGS: &[&str] = &[
+            "allow-task-sharing",
+            "disable-binding",
+            "enforce-binding",
+            "multiple-tasks-per-sharing",
+            "one-task-per-sharing",
+        ];
+        let lower = text.to_ascii_lowercase();
+        if lower.split(',').any(|f| !FLAGS.contains(&f)) {
+            return Err(BadValue::not_allowed("gres-flags", text, &FLAGS.join(", ")));
+        }
+        let has = |flag: &str| lower.split(',').any(|f| f == flag);
+        if has("enforce-binding") && has("disable-binding") {
+            let allowed = "one of enforce-binding and disable-binding";
+            return Err(BadValue::not_allowed("gres-flags", text, allowed));
+        }
+        self.job.request.enforce_binding = has("enforce-binding");
+        self.job.request.disable_binding = has("disable-binding");
+        if lower.split(',').any(|f| !f.ends_with("-binding")) {
+            self.job.stored.insert("gres-flags".to_owned(), text.to_owned());
+        }
+        Ok(())
+    }
+
     fn set_exclusive(&mut self, text: &str, has_value: bool) -> Result<(), BadValue> {
         // For a step in a job, srun's --exclusive is about the job's own CPUs.
         if self.command == Submitter::Srun {
@@ -137,7 +194,7 @@ fn nonzero(n: u32) -> Option<u32> {
 }
 
 /// `block`, `cyclic`, `plane=n`, `arbitrary`; parts after a colon or comma deal with sockets and cores.
-fn distribution(text: &str) -> Result<Option<Distribution>, BadValue> {
+fn distribution(text: &str) -> Result<(Option<Distribution>, Option<bool>), BadValue> {
     const ALLOWED: &str = "block, cyclic, plane=n or arbitrary, then :block, :cyclic, :fcyclic for sockets and cores";
     let bad = || BadValue::not_allowed("distribution", text, ALLOWED);
     let lower = text.to_ascii_lowercase();
@@ -149,14 +206,31 @@ fn distribution(text: &str) -> Result<Option<Distribution>, BadValue> {
     if lower.split(',').skip(1).any(|flag| !matches!(flag, "pack" | "nopack")) {
         return Err(bad());
     }
-    Ok(Some(match first {
+    let pack = lower.split(',').skip(1).last().map(|flag| flag == "pack");
+    let nodes = Some(match first {
         "block" => Distribution::Block,
         "cyclic" => Distribution::Cyclic,
         "arbitrary" => Distribution::Arbitrary,
-        "*" => return Ok(None),
+        "*" => return Ok((None, pack)),
         plane => {
             let size = plane.strip_prefix("plane=").ok_or_else(bad)?;
             Distribution::Plane(size.parse().ok().filter(|n| *n > 0).ok_or_else(bad)?)
         }
-    }))
+    });
+    Ok((nodes, pack))
+}
+
+/// `count[@max-time]`; no count, no wish.
+fn switches(text: &str) -> Result<Option<SwitchRequest>, BadValue> {
+    let (count, wait) = text.split_once('@').map_or((text, None), |(c, w)| (c, Some(w)));
+    let count = number("switches", count, 0)?;
+    let max_wait_secs = match wait {
+        None => None,
+        Some(wait) => {
+            let limit =
+                sluice_model::time::parse_time_limit(wait).map_err(|e| BadValue::specification("switches", e))?;
+            limit.duration().map(|d| u32::try_from(d.as_secs()).unwrap_or(u32::MAX)).or(Some(u32::MAX))
+        }
+    };
+    Ok((count > 0).then_some(SwitchRequest { count, max_wait_secs }))
 }

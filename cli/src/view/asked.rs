@@ -19,6 +19,22 @@ pub fn constraint(features: Option<&v1::Constraint>) -> Option<String> {
     Some(sluice_model::request::Constraint::try_from(features?.clone()).ok()?.to_string())
 }
 
+/// The number, or `*`.
+pub fn or_any(n: Option<u32>) -> String {
+    n.map_or_else(|| "*".to_owned(), |n| n.to_string())
+}
+
+/// `2@00:05:00`; without the time where the cluster's holds.
+pub fn switches(asked: &v1::SwitchRequest) -> String {
+    match asked.max_wait_secs {
+        None => asked.count.to_string(),
+        Some(secs) => {
+            let wait = std::time::Duration::from_secs(u64::from(secs));
+            format!("{}@{}", asked.count, sluice_model::time::format_elapsed_long(wait))
+        }
+    }
+}
+
 /// `NO`, `NODE`, `USER`
 pub fn exclusive(job: &v1::JobRecord) -> &'static str {
     match job.spec.as_ref().and_then(|s| s.request.as_ref()).map_or(0, |r| r.exclusive) {

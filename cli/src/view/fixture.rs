@@ -226,7 +226,7 @@ pub fn node(n: u32) -> v1::NodeRecord {
         threads_per_core: 1,
         cpus: 4,
         memory_mb: 2048,
-        gres: vec![v1::GresSpec { name: "gpu".into(), kind: None, count: 2 }],
+        gres: vec![v1::GresSpec { name: "gpu".into(), kind: None, count: 2, ..Default::default() }],
         features: vec!["f1".into(), "f2".into()],
         weight: 1,
         report: Some(v1::NodeReport {
@@ -262,7 +262,12 @@ pub fn partitions() -> Vec<v1::PartitionRecord> {
         state: "UP".into(),
         total_cpus: 4 * (last + 1),
         total_memory_mb: 2048 * u64::from(last + 1),
-        total_gres: vec![v1::GresSpec { name: "gpu".into(), kind: None, count: 2 * u64::from(last + 1) }],
+        total_gres: vec![v1::GresSpec {
+            name: "gpu".into(),
+            kind: None,
+            count: 2 * u64::from(last + 1),
+            ..Default::default()
+        }],
         ..Default::default()
     };
     vec![one("primary", 7, true, unlimited()), one("second", 3, false, minutes(1440))]

@@ -12,7 +12,7 @@ pub fn report() -> NodeReport {
         os: "Linux 6.1".to_owned(),
         cpus: 8,
         memory_mb: 16_000,
-        gres: vec![GresSpec { name: "gpu".to_owned(), kind: None, count: 4 }],
+        gres: vec![GresSpec::new("gpu", None, 4)],
         boot_time: 1_796_000_000,
         daemon_start_time: 1_796_000_100,
         missing_isolation: vec!["no cgroup".to_owned()],
@@ -33,7 +33,7 @@ pub fn node_spec(name: &str) -> NodeSpec {
         cpus: 8,
         memory_mb: 16_000,
         tmp_disk_mb: 1000,
-        gres: vec![GresSpec { name: "gpu".to_owned(), kind: Some("a100".to_owned()), count: 4 }],
+        gres: vec![GresSpec::new("gpu", Some("a100".to_owned()), 4)],
         features: vec!["intel".to_owned()],
         weight: 5,
     }
@@ -77,6 +77,7 @@ pub fn partition() -> PartitionSpec {
         default_memory_per_node_mb: Some(200),
         max_memory_per_node_mb: Some(300),
         max_cpus_per_node: Some(6),
+        least_loaded: false,
         grace_secs: 10,
         billing_weights: TresWeights::parse("cpu=1,mem=0.25G,gres/gpu:a100=-2").unwrap(),
         qos: Some("limits".to_owned()),
@@ -125,6 +126,33 @@ pub fn requeueing() -> ClusterConfig {
     config
 }
 
+/// What placement added.
+pub fn joined_config() -> ClusterConfig {
+    let node = |name: &str, gres: &str| NodeSpec {
+        gres: vec![sluice_model::gres::parse_gres_spec(gres).unwrap()],
+        ..node_spec(name)
+    };
+    ClusterConfig {
+        nodes: vec![node("node1", "gpu:a100:2(mem=80G;cores=0-1/2-3;links=0,4/4,0)"), node_spec("node2")],
+        partitions: vec![PartitionSpec { least_loaded: true, ..partition() }],
+        scheduling: SchedulingConfig {
+            least_loaded: true,
+            pack_tasks: true,
+            max_switch_wait_secs: 60,
+            ..SchedulingConfig::default()
+        },
+        topology: TopologyConfig {
+            switches: vec![
+                SwitchSpec { name: "s0".to_owned(), nodes: vec![NodeName::new("node1")], switches: Vec::new() },
+                SwitchSpec { name: "top".to_owned(), nodes: Vec::new(), switches: vec!["s0".to_owned()] },
+            ],
+            blocks: vec![BlockSpec { name: "b0".to_owned(), nodes: vec![NodeName::new("node2")] }],
+            block_sizes: vec![1, 2],
+        },
+        ..config()
+    }
+}
+
 pub fn config() -> ClusterConfig {
     ClusterConfig {
         cluster_name: "tiny".to_owned(),
@@ -138,6 +166,7 @@ pub fn config() -> ClusterConfig {
             requeue: true,
             kill_on_invalid_dependency: true,
             enforce_partition_limits: true,
+            ..SchedulingConfig::default()
         },
         priority: PriorityConfig {
             kind: PriorityKind::Multifactor,
@@ -183,6 +212,7 @@ pub fn config() -> ClusterConfig {
         },
         mail: MailConfig { program: Some("/usr/bin/mail".to_owned()), domain: Some("example.org".to_owned()) },
         accounting: AccountingConfig::default(),
+        topology: Default::default(),
         licenses: BTreeMap::from([("matlab".to_owned(), 4)]),
     }
 }

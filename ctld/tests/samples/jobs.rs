@@ -65,6 +65,19 @@ pub fn placed_request() -> ResourceRequest {
         ])),
         prefer: Some(Constraint::Bracket(Box::new(Constraint::Any(vec![feature("rack1"), feature("rack2")])))),
         batch: Some(feature("rack1")),
+        pack: Some(false),
+        spread: true,
+        fewest_nodes: true,
+        gpu_memory_mb: 40_960,
+        switches: Some(SwitchRequest { count: 2, max_wait_secs: Some(60) }),
+        segment: Some(4),
+        sockets_per_node: Some(2),
+        cores_per_socket: Some(8),
+        threads_per_core: Some(1),
+        ntasks_per_socket: Some(4),
+        ntasks_per_core: Some(1),
+        enforce_binding: true,
+        disable_binding: false,
         ..ResourceRequest::default()
     }
 }
@@ -293,7 +306,7 @@ pub fn step(id: StepId) -> StepRecord {
         tasks: 8,
         cpus: 8,
         memory_mb: 512,
-        gres: vec![GresSpec { name: "gpu".to_owned(), kind: Some("a100".to_owned()), count: 2 }],
+        gres: vec![GresSpec::new("gpu", Some("a100".to_owned()), 2)],
         start: NOW,
         end: Some(later(8)),
         state: JobState::OutOfMemory,

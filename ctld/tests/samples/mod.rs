@@ -12,7 +12,8 @@ use sluice_model::accounting::{
     QosFlag, Shares, TresKind, TresLimit, User, parse_change,
 };
 use sluice_model::config::{
-    AccountingConfig, ClusterConfig, LimitsConfig, MailConfig, SchedulingConfig, SecurityConfig, TimingConfig,
+    AccountingConfig, BlockSpec, ClusterConfig, LimitsConfig, MailConfig, SchedulingConfig, SecurityConfig, SwitchSpec,
+    TimingConfig, TopologyConfig,
 };
 use sluice_model::config::{
     PriorityConfig, PriorityFlags, PriorityKind, RequeueCause, RequeueConfig, RequeueRule, UsageReset,
@@ -24,6 +25,7 @@ use sluice_model::node::{GresSpec, NodeFlags, NodeReport, NodeSpec};
 use sluice_model::partition::PartitionState;
 use sluice_model::request::{
     Constraint, Distribution, Exclusive, GresRequest, GresScope, MemoryRequest, NodeCount, ResourceRequest,
+    SwitchRequest,
 };
 use sluice_model::state::ExitStatus;
 use sluice_model::step::{Spread, StepRecord, Usage};
@@ -117,6 +119,7 @@ pub fn events() -> Vec<(&'static str, Event)> {
     vec![
         ("configured", Event::Configured { config: Arc::new(config()) }),
         ("configured_requeue", Event::Configured { config: Arc::new(requeueing()) }),
+        ("configured_joined", Event::Configured { config: Arc::new(joined_config()) }),
         ("submitted", Event::JobSubmitted { job: Box::new(pending_job()) }),
         ("submitted_placed", Event::JobSubmitted { job: Box::new(placed_job()) }),
         ("submitted_array", Event::JobSubmitted { job: Box::new(array_job()) }),

@@ -6,7 +6,7 @@
 //! never do. Must not change the state.
 
 use super::nodes::takes_work;
-use super::scheduling::{self, Room, input, running_job};
+use super::scheduling::{self, Room, give_up_switches, input, running_job, switches_until};
 use crate::index::{SchedKey, wants_singleton};
 use crate::job::{Job, Phase};
 use crate::state::State;
@@ -60,6 +60,10 @@ pub struct Feed {
     changed: BTreeMap<u32, Round>,
     last_told: u32,
     predicts: bool,
+    /// Jobs that still wait for their switches.
+    patient: BTreeSet<JobId>,
+    /// Of the last update; None before the first.
+    now: Option<Time>,
 }
 
 /// So many of a user's jobs, from `next` on and then from the first.
@@ -109,12 +113,14 @@ impl Feed {
 
     /// Tells the scheduler what is new.
     pub fn update(&mut self, state: &State, now: Time, outlook: &impl Outlook) {
+        self.now = Some(now);
         match self.known.replace(state.clone()) {
             Some(known) if Arc::ptr_eq(&known.index.hardware, &state.index.hardware) => {
                 self.nodes(&known, state);
                 let mut again = Again::default();
                 self.jobs(&known, state, now, outlook, &mut again);
                 self.habits(&known, state, outlook, &mut again);
+                self.impatient(state, outlook, &mut again);
                 self.dependent(state, outlook, &again);
             }
             _ => self.rebuild(state, now, outlook),
@@ -132,15 +138,36 @@ impl Feed {
         self.suspended.clear();
         self.of_users.clear();
         self.changed.clear();
+        self.patient.clear();
         self.predicts = outlook.predicts();
         let mut all = input(state, now, usize::MAX);
         scheduling::show(state, outlook, &mut all);
         self.scheduler.rebuild(&all);
         for job in state.index.eligible.iter().filter_map(|key| state.jobs.get(&key.job)) {
             self.enlist(job);
+            if switches_until(state, job).is_some_and(|until| until > now) {
+                self.patient.insert(job.id);
+            }
         }
         for job in state.index.active.iter().filter_map(|id| state.jobs.get(id)).filter(|j| is_suspended(j)) {
             self.suspended.insert(job.id);
+        }
+    }
+
+    /// Jobs that have waited for their switches as long as they may.
+    fn impatient(&mut self, state: &State, outlook: &impl Outlook, again: &mut Again) {
+        let Some(now) = self.now else { return };
+        let due = |id: &JobId| {
+            let until = state.jobs.get(id).and_then(|job| switches_until(state, job));
+            until.is_none_or(|until| until <= now)
+        };
+        let due: Vec<JobId> = self.patient.extract_if(.., due).collect();
+        for id in due {
+            let Some(job) = state.jobs.get(&id).filter(|job| state.sched_key(job).is_some()) else { continue };
+            match job.array_id() {
+                Some(array) => _ = again.arrays.insert(array),
+                None => self.show(state, id, &mut Room::default(), outlook),
+            }
         }
     }
 
@@ -281,6 +308,12 @@ impl Feed {
         let job = state.jobs.get(&id);
         match job.and_then(|job| Some((job, room.show(state, job)?))) {
             Some((job, mut shown)) => {
+                if let (Some(until), Some(now)) = (switches_until(state, job), self.now) {
+                    give_up_switches(state, job, now, &mut shown);
+                    if until > now {
+                        self.patient.insert(id);
+                    }
+                }
                 outlook.pending(job, &mut shown);
                 self.scheduler.put_pending(shown);
             }

@@ -64,6 +64,10 @@ pub(super) fn input(state: &State, now: Time, depth: usize) -> Input {
             NodeView { spec: Arc::clone(&view.spec), available }
         })
         .collect();
+    let mut pending = pending_jobs(state, depth);
+    for shown in pending.iter_mut().filter(|p| p.request.request.switches.is_some()) {
+        state.jobs.get(&shown.job).into_iter().for_each(|job| give_up_switches(state, job, now, shown));
+    }
     let running = state.index.active.iter().filter_map(|id| running_job(state, state.jobs.get(id)?, now)).collect();
     Input {
         generation: state.generation,
@@ -71,7 +75,7 @@ pub(super) fn input(state: &State, now: Time, depth: usize) -> Input {
         nodes,
         partitions: hardware.partitions.clone(),
         running,
-        pending: pending_jobs(state, depth),
+        pending,
         policy: hardware.policy.clone(),
         licenses: hardware.licenses.clone(),
         limits: None,
@@ -120,6 +124,22 @@ fn pending_jobs(state: &State, depth: usize) -> Vec<PendingJob> {
         pending.extend(state.jobs.get(&key.job).and_then(|job| room.show(state, job)));
     }
     pending
+}
+
+/// When the job has waited for its switches as long as it may; None when it does not ask for any.
+pub(super) fn switches_until(state: &State, job: &Job) -> Option<Time> {
+    let asked = job.spec.request.switches?;
+    let cluster = state.config.as_ref().map_or(300, |c| c.scheduling.max_switch_wait_secs);
+    let wait = asked.max_wait_secs.map_or(cluster, |secs| secs.min(cluster));
+    let since = job.eligible.unwrap_or(job.submitted);
+    Some(Time(since.0.saturating_add(i64::from(wait) * 1000)))
+}
+
+/// From then on it takes nodes on any switches.
+pub(super) fn give_up_switches(state: &State, job: &Job, now: Time, shown: &mut PendingJob) {
+    if switches_until(state, job).is_some_and(|until| until <= now) {
+        Arc::make_mut(&mut shown.request).request.switches = None;
+    }
 }
 
 /// How many more tasks of each array the scheduler may be shown.

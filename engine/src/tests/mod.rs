@@ -11,6 +11,7 @@ mod fairshare;
 mod lifecycle;
 mod nodes;
 mod order;
+mod placement;
 mod requeue;
 mod submission;
 mod time;

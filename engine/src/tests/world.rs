@@ -67,6 +67,7 @@ pub fn partition(name: &str, nodes: &[&str], default: bool) -> PartitionSpec {
         root_only: false,
         hidden: false,
         exclusive: false,
+        least_loaded: false,
         default_memory_per_cpu_mb: Some(100),
         default_memory_per_node_mb: None,
         max_memory_per_node_mb: None,
@@ -98,6 +99,7 @@ pub fn config() -> ClusterConfig {
         requeue: sluice_model::config::RequeueConfig::default(),
         mail: MailConfig::default(),
         accounting: sluice_model::config::AccountingConfig::default(),
+        topology: Default::default(),
         licenses: [("fluent".to_owned(), 2)].into(),
     }
 }

@@ -12,6 +12,9 @@ impl Default for SchedulingConfig {
             requeue: true,
             kill_on_invalid_dependency: false,
             enforce_partition_limits: false,
+            least_loaded: false,
+            pack_tasks: false,
+            max_switch_wait_secs: 300,
         }
     }
 }

@@ -31,7 +31,7 @@ pub(super) fn node(n: &NodeSpec) -> Vec<Field> {
         ("threads_per_core", Some(threads_per_core.to_string())),
         ("memory_mb", Some(memory_mb.to_string())),
         ("tmp_disk_mb", Some(n.tmp_disk_mb.to_string())),
-        ("gres", Some(list(n.gres.iter().map(ToString::to_string)))),
+        ("gres", Some(list(n.gres.iter().map(crate::gres::format_gres_spec)))),
         ("features", Some(list(&n.features))),
         ("weight", Some(n.weight.to_string())),
     ]
@@ -59,6 +59,7 @@ pub(super) fn partition(p: &PartitionSpec) -> Vec<Field> {
         ("root_only", Some(p.root_only.to_string())),
         ("hidden", Some(p.hidden.to_string())),
         ("exclusive", Some(p.exclusive.to_string())),
+        ("least_loaded", Some(p.least_loaded.to_string())),
         ("default_memory_per_cpu_mb", memory(p.default_memory_per_cpu_mb)),
         ("default_memory_per_node_mb", memory(p.default_memory_per_node_mb)),
         ("max_memory_per_node_mb", memory(p.max_memory_per_node_mb)),
@@ -80,6 +81,9 @@ pub(super) fn sections(c: &ClusterConfig) -> Vec<(&'static str, Vec<Field>)> {
         requeue,
         kill_on_invalid_dependency,
         enforce_partition_limits,
+        least_loaded,
+        pack_tasks,
+        max_switch_wait_secs,
     } = &c.scheduling;
     let LimitsConfig {
         max_jobs,
@@ -114,6 +118,9 @@ pub(super) fn sections(c: &ClusterConfig) -> Vec<(&'static str, Vec<Field>)> {
                 ("requeue", Some(requeue.to_string())),
                 ("kill_on_invalid_dependency", Some(kill_on_invalid_dependency.to_string())),
                 ("enforce_partition_limits", Some(enforce_partition_limits.to_string())),
+                ("least_loaded", Some(least_loaded.to_string())),
+                ("pack_tasks", Some(pack_tasks.to_string())),
+                ("max_switch_wait_secs", Some(max_switch_wait_secs.to_string())),
             ],
         ),
         ("priority", super::priority::fields(&c.priority)),
@@ -151,6 +158,7 @@ pub(super) fn sections(c: &ClusterConfig) -> Vec<(&'static str, Vec<Field>)> {
         ),
         ("mail", vec![("program", program.as_deref().map(quote)), ("domain", domain.as_deref().map(quote))]),
         ("accounting", vec![("enforce", Some(list(&enforce)))]),
+        ("topology", super::topology::fields(&c.topology)),
     ];
     out.extend(super::requeue::fields(&c.requeue));
     out

@@ -13,6 +13,7 @@ mod problem;
 mod reader;
 mod requeue;
 mod sections;
+mod topology;
 
 pub use diff::diff;
 pub use parse::parse;
@@ -20,6 +21,7 @@ pub use print::to_toml;
 pub use priority::{PriorityConfig, PriorityFlags, PriorityKind, UsageReset};
 pub use problem::ConfigProblem;
 pub use requeue::{AfterExit, RequeueCause, RequeueConfig, RequeueRule};
+pub use topology::{BlockSpec, SwitchSpec, TopologyConfig};
 
 #[cfg(test)]
 mod tests;
@@ -42,6 +44,7 @@ pub struct ClusterConfig {
     pub security: SecurityConfig,
     pub mail: MailConfig,
     pub accounting: AccountingConfig,
+    pub topology: TopologyConfig,
     /// Licences of the cluster: name → count.
     pub licenses: std::collections::BTreeMap<String, u32>,
 }
@@ -59,6 +62,13 @@ pub struct SchedulingConfig {
     pub kill_on_invalid_dependency: bool,
     /// EnforcePartLimits: refuse at submission what no partition of the job could ever run.
     pub enforce_partition_limits: bool,
+    /// As the partition's key, for all of them (CR_LLN).
+    pub least_loaded: bool,
+    /// Tasks fill the first of the job's nodes where its CPUs do not follow from its tasks, instead of going round
+    /// (CR_Pack_Nodes).
+    pub pack_tasks: bool,
+    /// How long a job waits for the leaf switches of `--switches` unless it says (max_switch_wait).
+    pub max_switch_wait_secs: u32,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

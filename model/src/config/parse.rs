@@ -5,7 +5,7 @@ use super::reader::{Problems, Section};
 use super::{
     AccountingConfig, ClusterConfig, LimitsConfig, MailConfig, SchedulingConfig, SecurityConfig, TimingConfig,
 };
-use super::{priority, requeue, sections};
+use super::{priority, requeue, sections, topology};
 use crate::accounting::Enforce;
 use crate::licenses::is_license_name;
 use std::collections::BTreeMap;
@@ -56,6 +56,7 @@ fn read(root: &Table, problems: &mut Problems<'_>) -> ClusterConfig {
     if tables[1].is_none() {
         top.problem("partition", "is missing: a cluster needs at least one [[partition]]");
     }
+    let map = top.item("topology");
     top.finish();
     let (nodes, complete) = sections::nodes(&each_table(tables[0], "node", problems), problems);
     let declared = (&nodes[..], complete && !nodes.is_empty());
@@ -71,6 +72,7 @@ fn read(root: &Table, problems: &mut Problems<'_>) -> ClusterConfig {
     let found = ["scheduling", "priority", "limits", "timing", "requeue", "security", "mail", "licenses", "accounting"]
         .map(&mut section);
     let [a, p, b, c, r, d, e, f, g] = found;
+    let topology = topology::read(map, declared, problems);
     ClusterConfig {
         cluster_name,
         nodes,
@@ -83,18 +85,19 @@ fn read(root: &Table, problems: &mut Problems<'_>) -> ClusterConfig {
         security: d.map(|s| security(open(s, "security", problems))).unwrap_or_default(),
         mail: e.map(|s| mail(open(s, "mail", problems))).unwrap_or_default(),
         accounting: g.map(|s| accounting(open(s, "accounting", problems))).unwrap_or_default(),
+        topology,
         licenses: f.map(|(t, _)| licenses(t, problems)).unwrap_or_default(),
     }
 }
 
-type Found<'t> = (&'t dyn TableLike, Option<Range<usize>>);
+pub(super) type Found<'t> = (&'t dyn TableLike, Option<Range<usize>>);
 
 fn open<'t, 'p, 'a>(found: Found<'t>, path: &str, problems: &'p mut Problems<'a>) -> Section<'t, 'p, 'a> {
     Section::new(found.0, found.1, path, problems)
 }
 
 /// The tables of `[[key]]`, also when written as an array of inline tables.
-fn each_table<'t>(item: Option<&'t Item>, key: &str, problems: &mut Problems<'_>) -> Vec<Found<'t>> {
+pub(super) fn each_table<'t>(item: Option<&'t Item>, key: &str, problems: &mut Problems<'_>) -> Vec<Found<'t>> {
     match item {
         None => Vec::new(),
         Some(Item::ArrayOfTables(list)) => list.iter().map(|t| (t as &dyn TableLike, t.span())).collect(),
@@ -120,6 +123,9 @@ fn scheduling(mut s: Section<'_, '_, '_>) -> SchedulingConfig {
         requeue: s.boolean("requeue").unwrap_or(d.requeue),
         kill_on_invalid_dependency: s.boolean("kill_on_invalid_dependency").unwrap_or(d.kill_on_invalid_dependency),
         enforce_partition_limits: s.boolean("enforce_partition_limits").unwrap_or(d.enforce_partition_limits),
+        least_loaded: s.boolean("least_loaded").unwrap_or(d.least_loaded),
+        pack_tasks: s.boolean("pack_tasks").unwrap_or(d.pack_tasks),
+        max_switch_wait_secs: s.number("max_switch_wait_secs", 0..=31_536_000).unwrap_or(d.max_switch_wait_secs),
     };
     if out.default_memory_per_cpu_mb.is_some() && out.default_memory_per_node_mb.is_some() {
         s.problem("default_memory_per_node_mb", "excludes default_memory_per_cpu_mb: give one of them");

@@ -56,7 +56,7 @@ fn node(s: &mut Section<'_, '_, '_>) -> Vec<NodeSpec> {
     s.missing("memory_mb", "the node's memory in MiB, or a text such as \"64G\"");
     let memory_mb = s.memory("memory_mb", 1).unwrap_or(1);
     let tmp_disk_mb = s.memory("tmp_disk_mb", 0).unwrap_or(0);
-    let gres = gres(s);
+    let gres = gres(s, cpus);
     let features = s.words("features");
     let bad = features.iter().find(|f| !f.chars().all(crate::constraint::is_feature_char)).cloned();
     if let Some(bad) = bad {
@@ -80,7 +80,7 @@ fn node(s: &mut Section<'_, '_, '_>) -> Vec<NodeSpec> {
 }
 
 /// Names of a key that holds a host list, or a list of host lists.
-fn name_list(s: &mut Section<'_, '_, '_>, key: &'static str) -> Vec<NodeName> {
+pub(super) fn name_list(s: &mut Section<'_, '_, '_>, key: &'static str) -> Vec<NodeName> {
     let Some(item) = s.item(key) else { return Vec::new() };
     let text = match (item.as_str(), item.as_array()) {
         (Some(text), _) => Some(text.to_owned()),
@@ -142,7 +142,7 @@ fn topology(s: &mut Section<'_, '_, '_>, given: [Option<u32>; 4]) -> (u32, u32, 
     (sockets, cores, threads, cpus)
 }
 
-fn gres(s: &mut Section<'_, '_, '_>) -> Vec<GresSpec> {
+fn gres(s: &mut Section<'_, '_, '_>, cpus: u32) -> Vec<GresSpec> {
     let mut out: Vec<GresSpec> = Vec::new();
     for word in s.words("gres") {
         let spec = parse_gres_spec(&word);
@@ -151,6 +151,8 @@ fn gres(s: &mut Section<'_, '_, '_>) -> Vec<GresSpec> {
             s.problem("gres", format!("{word}: the count must be from 1 to {}", u32::MAX));
         } else if out.iter().any(|g| g.name == spec.name && g.kind == spec.kind) {
             s.problem("gres", format!("{word}: declared twice"));
+        } else if spec.cores.iter().filter_map(|c| c.iter().last()).any(|last| last >= cpus) {
+            s.problem("gres", format!("{word}: cores= names CPUs that the node does not have: it has {cpus}"));
         } else {
             out.push(spec);
         }
@@ -229,6 +231,7 @@ fn partition(s: &mut Section<'_, '_, '_>, nodes: &[NodeSpec], known: Option<&BTr
         root_only: s.boolean("root_only").unwrap_or(false),
         hidden: s.boolean("hidden").unwrap_or(false),
         exclusive: s.boolean("exclusive").unwrap_or(false),
+        least_loaded: s.boolean("least_loaded").unwrap_or(false),
         default_memory_per_cpu_mb: s.memory("default_memory_per_cpu_mb", 1),
         default_memory_per_node_mb: s.memory("default_memory_per_node_mb", 1),
         max_memory_per_node_mb: s.memory("max_memory_per_node_mb", 1),

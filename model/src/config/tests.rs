@@ -408,3 +408,47 @@ fn what_is_said_of_requeues_is_read_by_cause_and_mistakes_are_named() {
         ]
     );
 }
+
+fn with_topology(topology: &str) -> Result<ClusterConfig, Vec<ConfigProblem>> {
+    let text = format!(
+        "cluster_name = \"c\"\n[[node]]\nname = \"n[1-4]\"\ncpus = 8\nmemory_mb = 100\ngres = \
+         [\"gpu:2(mem=8G;cores=0-3/4-7;links=0,1/1,0)\"]\n[[partition]]\nname = \"p\"\nnodes = \"ALL\"\nleast_loaded = \
+         true\n{topology}"
+    );
+    parse(&text, "x")
+}
+
+#[test]
+fn a_topology_is_printed_as_it_is_read() {
+    for topology in [
+        "",
+        "[topology]\nswitch = [{ name = \"s0\", nodes = \"n[1-2]\" }, { name = \"t\", switches = \"s0\" }]\n",
+        "[topology]\nblock_sizes = [2, 4]\n[[topology.block]]\nname = \"a\"\nnodes = \"n[1-2]\"\n[[topology.block]]\nname \
+         = \"b\"\nnodes = \"n[3-4]\"\n",
+    ] {
+        let config = with_topology(topology).unwrap_or_else(|p| panic!("{p:?}"));
+        assert_eq!(parse(&to_toml(&config), "x").unwrap(), config);
+    }
+}
+
+#[test]
+fn a_topology_that_can_not_be_is_refused_with_the_reason() {
+    for (topology, problem) in [
+        ("[topology]\nswitch = [{ name = \"s\" }]", "either nodes or switches"),
+        ("[topology]\nswitch = [{ name = \"s\", nodes = \"n9\" }]", "no [[node]] declares n9"),
+        ("[topology]\nswitch = [{ name = \"s\", switches = \"t\" }]", "there is no switch t"),
+        (
+            "[topology]\nswitch = [{ name = \"s\", switches = \"t\" }, { name = \"t\", switches = \"s\" }]",
+            "below itself",
+        ),
+        ("[topology]\nswitch = [{ name = \"s\", nodes = \"n1\" }, { name = \"t\", nodes = \"n1\" }]", "named twice"),
+        ("[topology]\nswitch = [{ name = \"s\", nodes = \"n1\" }, { name = \"s\", nodes = \"n2\" }]", "given twice"),
+        ("[topology]\nblock = [{ name = \"b\", nodes = \"n1\" }]\nblock_sizes = [2]", "fewer nodes"),
+        ("[topology]\nblock = [{ name = \"b\", nodes = \"n1\" }]\nblock_sizes = [1, 3]", "2, 4, 8"),
+        ("[topology]\nblock_sizes = [1]", "only with"),
+    ] {
+        let problems = with_topology(&format!("{topology}\n")).expect_err(topology);
+        let text: String = problems.iter().map(ToString::to_string).collect();
+        assert!(text.contains(problem), "{topology}: {text}");
+    }
+}

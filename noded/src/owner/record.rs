@@ -22,7 +22,10 @@ pub(super) fn begun(body: &StepGrantBody, request: &StepRequest) -> StepRecord {
         tasks: body.ntasks,
         cpus: body.nodes.iter().map(cpus).sum(),
         memory_mb: body.nodes.iter().map(|n| n.memory_mb).sum(),
-        gres: gres.into_iter().map(|((name, kind), count)| v1::GresSpec { name, kind, count }).collect(),
+        gres: gres
+            .into_iter()
+            .map(|((name, kind), count)| v1::GresSpec { name, kind, count, ..Default::default() })
+            .collect(),
         start: body.start,
         end: None,
         state: state_name(JobState::Running),

@@ -7,7 +7,14 @@ use sluice_model::node::{GresSpec, NodeReport};
 
 impl From<&GresSpec> for v1::GresSpec {
     fn from(gres: &GresSpec) -> Self {
-        v1::GresSpec { name: gres.name.clone(), kind: gres.kind.clone(), count: gres.count }
+        v1::GresSpec {
+            name: gres.name.clone(),
+            kind: gres.kind.clone(),
+            count: gres.count,
+            memory_mb: gres.memory_mb,
+            cores: gres.cores.iter().map(Into::into).collect(),
+            links: gres.links.iter().map(|row| v1::gres_spec::Links { counts: row.clone() }).collect(),
+        }
     }
 }
 
@@ -18,6 +25,12 @@ impl TryFrom<v1::GresSpec> for GresSpec {
             name: scalar::name(message.name, "name")?,
             kind: message.kind.map(|k| scalar::name(k, "kind")).transpose()?,
             count: scalar::quantity(message.count, "count")?,
+            memory_mb: scalar::quantity(message.memory_mb, "memory_mb")?,
+            cores: scalar::list(message.cores, "cores", limits::LIST)?,
+            links: {
+                scalar::check_len(message.links.len(), "links", limits::LIST, "rows")?;
+                message.links.into_iter().map(|row| row.counts).collect()
+            },
         })
     }
 }

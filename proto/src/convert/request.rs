@@ -5,6 +5,7 @@ use super::{limits, scalar};
 use crate::v1;
 use sluice_model::request::{
     Constraint, Distribution, Exclusive, GresRequest, GresScope, MemoryRequest, NodeCount, ResourceRequest,
+    SwitchRequest,
 };
 
 impl From<&NodeCount> for v1::NodeCount {
@@ -221,6 +222,19 @@ impl From<&ResourceRequest> for v1::ResourceRequest {
             distribution: request.distribution.as_ref().map(Into::into),
             prefer: request.prefer.as_ref().map(Into::into),
             batch: request.batch.as_ref().map(Into::into),
+            pack: request.pack,
+            spread: request.spread,
+            fewest_nodes: request.fewest_nodes,
+            gpu_memory_mb: request.gpu_memory_mb,
+            switches: request.switches.map(|s| v1::SwitchRequest { count: s.count, max_wait_secs: s.max_wait_secs }),
+            segment: request.segment,
+            sockets_per_node: request.sockets_per_node,
+            cores_per_socket: request.cores_per_socket,
+            threads_per_core: request.threads_per_core,
+            ntasks_per_socket: request.ntasks_per_socket,
+            ntasks_per_core: request.ntasks_per_core,
+            enforce_binding: request.enforce_binding,
+            disable_binding: request.disable_binding,
         }
     }
 }
@@ -251,6 +265,19 @@ impl TryFrom<v1::ResourceRequest> for ResourceRequest {
             distribution: scalar::optional(message.distribution, "distribution")?,
             prefer: scalar::optional(message.prefer, "prefer")?,
             batch: scalar::optional(message.batch, "batch")?,
+            pack: message.pack,
+            spread: message.spread,
+            fewest_nodes: message.fewest_nodes,
+            gpu_memory_mb: scalar::quantity(message.gpu_memory_mb, "gpu_memory_mb")?,
+            switches: message.switches.map(|s| SwitchRequest { count: s.count, max_wait_secs: s.max_wait_secs }),
+            segment: message.segment,
+            sockets_per_node: message.sockets_per_node,
+            cores_per_socket: message.cores_per_socket,
+            threads_per_core: message.threads_per_core,
+            ntasks_per_socket: message.ntasks_per_socket,
+            ntasks_per_core: message.ntasks_per_core,
+            enforce_binding: message.enforce_binding,
+            disable_binding: message.disable_binding,
         })
     }
 }

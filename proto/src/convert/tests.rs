@@ -114,7 +114,27 @@ fn request() -> impl Strategy<Value = ResourceRequest> {
     let what = (of(memory()), vec(gres_request(), 0..3), features, of("[ -~]{0,30}"), amount());
     let exclusive = prop_oneof![Just(Exclusive::No), Just(Exclusive::Node), Just(Exclusive::User)];
     let how = (exclusive, any::<[bool; 3]>(), of(distribution()));
-    (counts, what, (nodes(), nodes()), how).prop_map(|(counts, what, lists, how)| ResourceRequest {
+    let more = (
+        any::<[bool; 4]>(),
+        of(any::<bool>()),
+        any::<[Option<u32>; 6]>(),
+        amount(),
+        of((any::<u32>(), of(any::<u32>()))),
+    );
+    (counts, what, (nodes(), nodes()), how, more).prop_map(|(counts, what, lists, how, more)| ResourceRequest {
+        spread: more.0[0],
+        fewest_nodes: more.0[1],
+        enforce_binding: more.0[2],
+        disable_binding: more.0[3],
+        pack: more.1,
+        segment: more.2[0],
+        sockets_per_node: more.2[1],
+        cores_per_socket: more.2[2],
+        threads_per_core: more.2[3],
+        ntasks_per_socket: more.2[4],
+        ntasks_per_core: more.2[5],
+        gpu_memory_mb: more.3,
+        switches: more.4.map(|(count, max_wait_secs)| SwitchRequest { count, max_wait_secs }),
         nodes: counts.0,
         ntasks: counts.1,
         ntasks_per_node: counts.2,
@@ -246,7 +266,11 @@ fn allocation() -> impl Strategy<Value = Allocation> {
     })
 }
 fn gres_spec() -> impl Strategy<Value = GresSpec> {
-    (word(), of(word()), amount()).prop_map(|(name, kind, count)| GresSpec { name, kind, count })
+    (word(), of(word()), amount()).prop_map(|(name, kind, count)| GresSpec {
+        links: vec![vec![0, 2], vec![2, 0]],
+        memory_mb: count,
+        ..GresSpec::new(name, kind, count)
+    })
 }
 fn usage() -> impl Strategy<Value = Usage> {
     any::<[u64; 7]>().prop_map(|u| Usage {

@@ -1,6 +1,6 @@
 //! What a started job got, against what it asked for.
 
-use super::{Facts, Rule, Violation, features};
+use super::{Facts, Rule, Violation, features, placed};
 use crate::input::{PartitionView, PendingJob};
 use crate::plan::Start;
 use sluice_model::partition::PartitionState;
@@ -26,6 +26,7 @@ pub(super) fn check(facts: &Facts<'_>, job: &PendingJob, start: &Start, found: &
         }
     }
     job_gres(job, start, whole, &mut bad);
+    placed::check(facts, job, start, &mut bad);
 }
 
 fn time(

@@ -127,7 +127,8 @@ impl Pass<'_> {
     ) -> Result<(), Reason> {
         let mut nodes = Vec::with_capacity(placed.shares.len());
         for (share, row) in placed.shares.iter().zip(&placed.rows) {
-            let part = self.timeline.pick(self.cluster, share.node, share.tasks, row);
+            let demand = &self.classes.get(class).shape.demand;
+            let part = self.timeline.pick(self.cluster, share.node, demand, share.tasks, row);
             nodes.push(part.ok_or(Reason::Resources)?);
         }
         self.limits_at(class, &nodes, limit)?;

@@ -8,7 +8,7 @@ use crate::demand::Tasks;
 use crate::feasibility::Limits;
 use crate::jobs::Pending;
 use crate::order::Key;
-use crate::placement::{self, Candidate, Extent, Share};
+use crate::placement::{self, Candidate, Extent, Rank, Share};
 use crate::shape::Shape;
 use crate::timeline::MEMORY;
 use crate::vacancy::Need;
@@ -120,7 +120,8 @@ impl Pass<'_> {
     fn search(&self, class: &Class, job: JobId, until: i64, fits_now: &mut bool) -> Option<Placed> {
         let shape = &class.shape;
         if shape.one_node() {
-            if let Some(node) = class.run.sticky.filter(|n| self.fits_alone(shape, *n, job, until).1) {
+            let sticky = class.run.sticky.filter(|_| shape.rank == Rank::Pack);
+            if let Some(node) = sticky.filter(|n| self.fits_alone(shape, *n, job, until).1) {
                 return self.alone(shape, node, until);
             }
             let (found, spread) = self.best_alone(class, job, until, fits_now);
@@ -177,7 +178,14 @@ impl Pass<'_> {
         let usable =
             self.timeline.window(self.cluster, node as usize, until, &mut free) && self.may_use(shape, node, job);
         let spec = self.cluster.spec(node);
-        (free[MEMORY], usable && placement::take(shape, spec, &free, shape.tasks_alone(), &[], &mut row))
+        let fits = usable && placement::take(shape, spec, &free, shape.tasks_alone(), &[], &mut row);
+        (free[MEMORY], fits && self.is_bindable(shape, node, &row))
+    }
+
+    /// `--gres-flags=enforce-binding`: its cores are free near its devices.
+    fn is_bindable(&self, shape: &Shape, node: u32, row: &[i64]) -> bool {
+        let demand = &shape.demand;
+        !demand.binds || self.timeline.would_pick(self.cluster, node, demand, shape.tasks_alone(), row)
     }
 
     fn alone(&self, shape: &Shape, node: u32, until: i64) -> Option<Placed> {
@@ -193,7 +201,7 @@ impl Pass<'_> {
         for end in &shape.weights {
             let kinds = &shape.kinds[from..*end];
             from = *end;
-            let mut levels = self.timeline.vacancy.levels(self.cluster, kinds, class.alone);
+            let mut levels = self.timeline.vacancy.levels(self.cluster, kinds, class.alone, shape.rank);
             let mut level = Vec::new();
             while levels.next(&mut level) {
                 let mut best = u32::MAX;
@@ -212,7 +220,7 @@ impl Pass<'_> {
                         let planned = until != NOW && self.timeline.is_planned(node as usize);
                         let passes = !planned
                             || (self.timeline.window(self.cluster, node as usize, until, &mut free) && fits(&free));
-                        (memory, passes)
+                        (memory, passes && self.is_bindable(shape, node, &row))
                     });
                     best = found.unwrap_or(best);
                 }
@@ -248,7 +256,7 @@ impl Pass<'_> {
         let (mut free, mut scratch) = (vec![0; self.timeline.layout.stride], Vec::new());
         let need: Need = shape.need;
         let mut pool: Vec<Candidate> = Vec::new();
-        let mut levels = self.timeline.vacancy.levels(self.cluster, kinds, need);
+        let mut levels = self.timeline.vacancy.levels(self.cluster, kinds, need, shape.rank);
         let mut level = Vec::new();
         while levels.next(&mut level) {
             let before = pool.len();
@@ -293,5 +301,5 @@ impl Pass<'_> {
 /// Nodes that a job of a shape that takes the first can use at most.
 fn first_nodes(shape: &Shape) -> usize {
     let demand = &shape.demand;
-    demand.max_nodes.unwrap_or(demand.min_nodes).max(demand.min_nodes) as usize
+    demand.wide_nodes().unwrap_or(demand.min_nodes).max(demand.min_nodes) as usize
 }

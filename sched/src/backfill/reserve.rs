@@ -111,7 +111,8 @@ impl Pass<'_> {
         let mut future = Future::new(self.cluster, shape, license_node, self.timeline.layout.stride);
         let mut from = 0;
         for end in &shape.weights {
-            let mut levels = self.timeline.vacancy.levels(self.cluster, &shape.kinds[from..*end], shape.need);
+            let mut levels =
+                self.timeline.vacancy.levels(self.cluster, &shape.kinds[from..*end], shape.need, shape.rank);
             let mut level = Vec::new();
             while levels.next(&mut level) {
                 level.iter().flat_map(|b| &b.nodes).for_each(|node| future.look(*node, now, &sweep));

@@ -1,7 +1,9 @@
 //! What running jobs hold on a node, counted from the input.
 
+use crate::demand::Demand;
 use crate::input::{Input, RunningJob};
 use crate::timeline::entries;
+use sluice_model::request::GresRequest;
 use sluice_model::{JobId, NodeAlloc, NodeSpec};
 
 /// Sums over the jobs on one node.
@@ -65,6 +67,12 @@ impl NodeUse {
         if job.exclusive {
             self.whole = Some(job.job);
         }
+    }
+
+    /// Devices that serve a request and that nobody holds.
+    pub(super) fn free_for(&self, spec: &NodeSpec, demand: &Demand, request: &GresRequest) -> u64 {
+        let entries = spec.gres.iter().zip(&self.gres).filter(|(have, _)| demand.admits(request, have));
+        entries.map(|(have, used)| have.count.saturating_sub(*used)).sum()
     }
 
     /// Devices of a name (and kind) that nobody holds.

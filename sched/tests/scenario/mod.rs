@@ -58,6 +58,7 @@ pub fn cluster(line: &str) -> Input {
     for words in statements(line) {
         match (words[0], words[0].split_once('=')) {
             ("policy", _) => words[1..].iter().for_each(|w| policy(&mut input.policy, w)),
+            ("switch" | "block", _) => join(&mut input, &words),
             ("license", _) => {
                 for word in &words[1..] {
                     let (name, count) = word.split_once('=').expect("NAME=COUNT");
@@ -75,6 +76,29 @@ pub fn cluster(line: &str) -> Input {
     input
 }
 
+/// `switch s1=node[1-2] s2=node[3-4] top=s1,s2`, `block b1=node[1-2] b2=node[3-4] sizes=2,4`; after the nodes.
+fn join(input: &mut Input, words: &[&str]) {
+    use sluice_model::config::{BlockSpec, SwitchSpec, TopologyConfig};
+    let mut config = TopologyConfig::default();
+    for word in &words[1..] {
+        let (name, list) = word.split_once('=').expect("NAME=LIST");
+        let members = hostlist::expand(list).expect("names");
+        let nodes: Vec<NodeName> = members.iter().map(NodeName::new).collect();
+        let name = name.to_owned();
+        if name == "sizes" {
+            config.block_sizes = list.split(',').map(num).collect();
+        } else if words[0] == "block" {
+            config.blocks.push(BlockSpec { name, nodes });
+        } else if config.switches.iter().any(|s| s.name == members[0]) {
+            config.switches.push(SwitchSpec { name, nodes: Vec::new(), switches: members });
+        } else {
+            config.switches.push(SwitchSpec { name, nodes, switches: Vec::new() });
+        }
+    }
+    let position = |name: &NodeName| input.nodes.iter().position(|n| n.spec.name == *name).map(|n| n as u32);
+    input.policy.topology = Topology::new(&config, input.nodes.len(), position).map(Arc::new);
+}
+
 fn policy(policy: &mut Policy, word: &str) {
     match word.split_once('=').unwrap_or((word, "")) {
         ("mempercpu", "0") => policy.default_memory_per_cpu_mb = None,
@@ -87,6 +111,8 @@ fn policy(policy: &mut Policy, word: &str) {
         ("depth", n) => policy.queue_depth = num(n),
         ("budget", n) => policy.work_budget = num(n),
         ("nobackfill", _) => policy.backfill = false,
+        ("lln", _) => policy.least_loaded = true,
+        ("pack", _) => policy.pack_tasks = true,
         ("order", "shortest") => policy.backfill_order = BackfillOrder::Shortest,
         ("order", "area") => policy.backfill_order = BackfillOrder::SmallestArea,
         ("overrun", "steps") => policy.overrun = Overrun::Steps,
@@ -118,7 +144,12 @@ fn nodes(input: &mut Input, names: &str, words: &[&str]) {
             ("threads", n) => spec.threads_per_core = num(n),
             ("weight", n) => spec.weight = num(n),
             ("tmp", n) => spec.tmp_disk_mb = num(n),
+            ("cores", n) => spec.cores_per_socket = num(n),
             ("features", list) => spec.features = list.split(',').map(str::to_owned).collect(),
+            // What is known of devices, with `!` for `;`.
+            ("gres", one) if one.contains('(') => {
+                spec.gres = vec![gres::parse_gres_spec(&one.replace('!', ";")).expect("gres")];
+            }
             ("gres", list) => {
                 spec.gres = list.split(',').map(|g| gres::parse_gres_spec(g).expect("gres")).collect();
             }
@@ -150,6 +181,7 @@ fn partition(input: &mut Input, name: &str, nodes: &str, words: &[&str]) {
                 (view.min_nodes, view.max_nodes) = (num(min), Some(num(max)));
             }
             ("exclusive", _) => view.exclusive = true,
+            ("lln", _) => view.least_loaded = true,
             ("maxcpus", n) => view.max_cpus_per_node = Some(num(n)),
             ("maxmem", n) => view.max_memory_per_node_mb = Some(num(n)),
             ("mempercpu", n) => view.default_memory_per_cpu_mb = Some(num(n)),
@@ -300,6 +332,23 @@ pub fn pending(input: &Input, id: u32, words: &[&str]) -> PendingJob {
             "--exclusive" => r.exclusive = Exclusive::Node,
             "--contiguous" => r.contiguous = true,
             "--cyclic" => r.distribution = Some(Distribution::Cyclic),
+            "--plane" => r.distribution = Some(Distribution::Plane(num(value))),
+            "--pack" => r.pack = Some(true),
+            "--nopack" => r.pack = Some(false),
+            "--spread-job" => r.spread = true,
+            "--use-min-nodes" => r.fewest_nodes = true,
+            "--gpu-mem" => r.gpu_memory_mb = memory::parse_memory_mb(value).expect("memory"),
+            "--switches" => {
+                r.switches = Some(sluice_model::request::SwitchRequest { count: num(value), max_wait_secs: None });
+            }
+            "--segment" => r.segment = Some(num(value)),
+            "--sockets-per-node" => r.sockets_per_node = Some(num(value)),
+            "--cores-per-socket" => r.cores_per_socket = Some(num(value)),
+            "--threads-per-core" => r.threads_per_core = Some(num(value)),
+            "--ntasks-per-socket" => r.ntasks_per_socket = Some(num(value)),
+            "--ntasks-per-core" => r.ntasks_per_core = Some(num(value)),
+            "--enforce-binding" => r.enforce_binding = true,
+            "--disable-binding" => r.disable_binding = true,
             "--overcommit" => r.overcommit = true,
             "--tmp" => r.tmp_disk_mb = num(value),
             "--time-min" => job.time_min = Some(time::parse_time_limit(value).expect("time")),

@@ -78,11 +78,7 @@ pub fn config(rng: &mut Rng) -> ClusterConfig {
                 cpus,
                 memory_mb: 1000,
                 tmp_disk_mb: 0,
-                gres: if gpus > 0 {
-                    vec![GresSpec { name: "gpu".to_owned(), kind: None, count: gpus }]
-                } else {
-                    Vec::new()
-                },
+                gres: if gpus > 0 { vec![GresSpec::new("gpu", None, gpus)] } else { Vec::new() },
                 features: if n % 2 == 0 { vec!["even".to_owned()] } else { Vec::new() },
                 weight: 1,
             }
@@ -111,6 +107,7 @@ pub fn config(rng: &mut Rng) -> ClusterConfig {
         requeue: sluice_model::config::RequeueConfig::default(),
         mail: MailConfig::default(),
         accounting: sluice_model::config::AccountingConfig::default(),
+        topology: Default::default(),
         licenses: [("fluent".to_owned(), 2)].into(),
     }
 }
@@ -138,6 +135,7 @@ fn partition(name: &str, nodes: Vec<NodeName>, default: bool, tier: u32, max_tim
         default_memory_per_node_mb: None,
         max_memory_per_node_mb: None,
         max_cpus_per_node: None,
+        least_loaded: false,
         grace_secs: 0,
         billing_weights: sluice_model::tres_weights::TresWeights::default(),
         qos: None,

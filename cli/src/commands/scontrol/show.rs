@@ -5,6 +5,7 @@
 use super::session::{Done, Session, is};
 use super::show_job::{self, Form};
 use super::show_others;
+use super::show_topology;
 use crate::client::{Client, Controller, Retry};
 use crate::error::CallError;
 use crate::render::json;
@@ -28,8 +29,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("federation", "clusters are not joined into federations"),
     ("frontend", "there are no front ends"),
     ("slurmd", "use show node"),
-    ("topoconf", "there is no topology yet"),
-    ("topology", "there is no topology yet"),
+    ("topoconf", "see [topology] of the configuration file; show topology prints it in Slurm's form"),
 ];
 
 /// Entities that are printed as text alone, and how short they may be cut.
@@ -40,6 +40,7 @@ const TEXT_ONLY: &[(&str, usize)] = &[
     ("hostnames", 5),
     ("licenses", 2),
     ("stepid", 5),
+    ("topology", 5),
     ("steps", 2),
 ];
 
@@ -77,6 +78,8 @@ pub async fn show(session: &mut Session, words: &[String]) -> Done {
         config(session, &id).await
     } else if is(entity, "licenses", 2) {
         licenses(session, &id).await
+    } else if is(entity, "topology", 5) {
+        topology(session, &id).await
     } else if is(entity, "reservations", 1) {
         reservations(session, &id)
     } else {
@@ -337,6 +340,21 @@ async fn config(session: &mut Session, key: &str) -> Result<Done, Problem> {
     out.push('\n');
     session.print(out.as_bytes());
     Ok(super::admin::ping(session).await)
+}
+
+/// From the configuration. `unit`: a switch, a block, or a node, whose switches are shown.
+async fn topology(session: &mut Session, unit: &str) -> Result<Done, Problem> {
+    let answer = load_config(session).await?;
+    let config = sluice_model::config::parse(&answer.toml, "the controller's configuration");
+    let config = config.map_err(|_| Problem::Text("the controller's configuration can't be read".to_owned()))?;
+    let unit = unit.strip_prefix("unit=").or_else(|| unit.strip_prefix("node=")).unwrap_or(unit);
+    match show_topology::lines(&config.topology, unit) {
+        Ok(out) => {
+            session.print(out.as_bytes());
+            Ok(true)
+        }
+        Err(text) => Err(Problem::Text(format!("scontrol: error: {text}"))),
+    }
 }
 
 /// From the configuration and from what jobs hold.

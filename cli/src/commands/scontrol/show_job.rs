@@ -109,14 +109,22 @@ fn where_it_runs(job: &v1::JobRecord, form: Form, record: &mut Record) {
         .some("BatchHost", Some(job.batch_host.clone()).filter(|h| !h.is_empty()))
         .some("SchedNodeList", Some(job.sched_nodes.clone()).filter(|n| waiting && !n.is_empty()))
         .line(format!(
-            "NumNodes={count} NumCPUs={} NumTasks={} CPUs/Task={} ReqB:S:C:T=0:0:*:*",
+            "NumNodes={count} NumCPUs={} NumTasks={} CPUs/Task={} ReqB:S:C:T=0:0:{}:{}",
             job.num_cpus,
             job.num_tasks,
-            request.cpus_per_task.unwrap_or(1)
+            request.cpus_per_task.unwrap_or(1),
+            asked::or_any(request.cores_per_socket),
+            asked::or_any(request.threads_per_core)
         ))
         .line(format!("ReqTRES={}", tres::requested(job).by_number()))
         .line(format!("AllocTRES={}", tres::allocated(job).map(|t| t.by_number()).as_deref().unwrap_or("(null)")))
-        .line(format!("Socks/Node=* NtasksPerN:B:S:C={}:0:*:* CoreSpec=*", request.ntasks_per_node.unwrap_or(0)));
+        .line(format!(
+            "Socks/Node={} NtasksPerN:B:S:C={}:0:{}:{} CoreSpec=*",
+            asked::or_any(request.sockets_per_node),
+            request.ntasks_per_node.unwrap_or(0),
+            asked::or_any(request.ntasks_per_socket),
+            asked::or_any(request.ntasks_per_core),
+        ));
     if form.details
         && let Some(allocation) = &job.allocation
     {
@@ -188,6 +196,14 @@ fn what(job: &v1::JobRecord, form: Form, record: &mut Record) {
             .line(format!("StdOut={}", io_paths::stdout(job)));
     }
     record
+        .some("Switches", request.switches.as_ref().map(asked::switches))
+        .some("SegmentSize", request.segment.map(|n| n.to_string()))
+        .some("GresEnforceBind", request.enforce_binding.then(|| "Yes".to_owned()))
+        .some(
+            "GpuMemory",
+            (request.gpu_memory_mb > 0).then(|| sluice_model::memory::format_memory_mb(request.gpu_memory_mb)),
+        )
+        .some("SpreadJob", request.spread.then(|| "Yes".to_owned()))
         .some("TresPerJob", tres::per_scope(job, GresScope::Job))
         .some("TresPerNode", tres::per_scope(job, GresScope::Node))
         .some("TresPerSocket", tres::per_scope(job, GresScope::Socket))

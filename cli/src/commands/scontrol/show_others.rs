@@ -30,6 +30,7 @@ pub fn node(node: &v1::NodeRecord, clock: &Clock, one_line: bool, out: &mut Stri
         .line(format!("AvailableFeatures={features}"))
         .line(format!("ActiveFeatures={features}"))
         .line(format!("Gres={}", super::record::or_null(&gres)))
+        .some("GresDetail", known_devices(node))
         .line(format!(
             "NodeAddr={address} NodeHostName={} Port={port}{}",
             nodes::hostname(node),
@@ -63,6 +64,14 @@ pub fn node(node: &v1::NodeRecord, clock: &Clock, one_line: bool, out: &mut Stri
         .some("Comment", node.comment.clone().filter(|c| !c.is_empty()))
         .some("MissingIsolation", missing(&report));
     record.write(one_line, out);
+}
+
+/// Memory, near cores and links of devices, as the configuration has them; None where nothing is known.
+fn known_devices(node: &v1::NodeRecord) -> Option<String> {
+    let specs = node.gres.iter().filter_map(|g| sluice_model::node::GresSpec::try_from(g.clone()).ok());
+    let known = specs.filter(|g| g.memory_mb > 0 || !g.cores.is_empty() || !g.links.is_empty());
+    let texts: Vec<String> = known.map(|g| sluice_model::gres::format_gres_spec(&g)).collect();
+    (!texts.is_empty()).then(|| texts.join(","))
 }
 
 fn reason(node: &v1::NodeRecord, clock: &Clock) -> Option<String> {
@@ -102,10 +111,11 @@ pub fn partition(part: &v1::PartitionRecord, one_line: bool, out: &mut String) {
             yes(part.hidden)
         ))
         .line(format!(
-            "MaxNodes={} MaxTime={} MinNodes={} LLN=NO MaxCPUsPerNode={} MaxCPUsPerSocket=UNLIMITED",
+            "MaxNodes={} MaxTime={} MinNodes={} LLN={} MaxCPUsPerNode={} MaxCPUsPerSocket=UNLIMITED",
             or_unlimited(part.max_nodes.map(u64::from)),
             clock::limit_long(part.max_time.as_ref(), "UNLIMITED"),
             part.min_nodes,
+            yes(part.least_loaded),
             or_unlimited(part.max_cpus_per_node.map(u64::from))
         ))
         .line(format!("Nodes={}", hostlist::fold(&part.nodes)))

@@ -100,6 +100,21 @@ impl Context<'_> {
             Field::ReqNodes => nodes(request.map(|r| r.node_list.as_slice())),
             Field::Exclusive => asked::exclusive(job).to_owned(),
             Field::Features => request.and_then(|r| r.constraint_text.clone()).unwrap_or_else(|| "(null)".to_owned()),
+            Field::Sockets => asked::or_any(request.and_then(|r| r.sockets_per_node)),
+            Field::Cores => asked::or_any(request.and_then(|r| r.cores_per_socket)),
+            Field::Threads => asked::or_any(request.and_then(|r| r.threads_per_core)),
+            Field::ReqSwitch => request.and_then(|r| r.switches.as_ref()).map_or(0, |s| s.count).to_string(),
+            Field::SegmentSize => request.and_then(|r| r.segment).unwrap_or(0).to_string(),
+            Field::TasksPerCore => {
+                request.and_then(|r| r.ntasks_per_core).map_or_else(|| "N/A".into(), |n| n.to_string())
+            }
+            Field::TasksPerSocket => {
+                request.and_then(|r| r.ntasks_per_socket).map_or_else(|| "N/A".into(), |n| n.to_string())
+            }
+            Field::WaitForSwitch => {
+                let secs = request.and_then(|r| r.switches.as_ref()?.max_wait_secs).unwrap_or(0);
+                sluice_model::time::format_elapsed(std::time::Duration::from_secs(u64::from(secs)))
+            }
             Field::Prefer => {
                 request.and_then(|r| asked::constraint(r.prefer.as_ref())).unwrap_or_else(|| "(null)".to_owned())
             }

@@ -1,12 +1,13 @@
 //! The cluster's configuration as it was when it was applied.
 
 use super::node::{partition_from_disk, partition_to_disk, spec_from_disk, spec_to_disk};
-use super::{ConvertError, Result, index_set_from_disk, required};
+use super::{ConvertError, Result, index_set_from_disk, names_from_disk, names_to_disk, required};
 use sluice_model::accounting::Enforce;
 use sluice_model::config::{
     AccountingConfig, ClusterConfig, LimitsConfig, MailConfig, RequeueCause, RequeueConfig, RequeueRule,
     SchedulingConfig, SecurityConfig, TimingConfig,
 };
+use sluice_model::config::{BlockSpec, SwitchSpec, TopologyConfig};
 use sluice_model::config::{PriorityConfig, PriorityFlags, PriorityKind, UsageReset};
 use sluice_model::tres_weights::TresWeights;
 use sluice_proto::v1;
@@ -25,6 +26,7 @@ pub fn config_to_disk(config: &ClusterConfig) -> v1::DiskConfig {
         security,
         mail,
         accounting,
+        topology,
         licenses,
     } = config;
     v1::DiskConfig {
@@ -39,6 +41,7 @@ pub fn config_to_disk(config: &ClusterConfig) -> v1::DiskConfig {
         security: Some(security_to_disk(security)),
         mail: Some(mail_to_disk(mail)),
         accounting: (*accounting != AccountingConfig::default()).then(|| accounting_to_disk(accounting)),
+        topology: (*topology != TopologyConfig::default()).then(|| topology_to_disk(topology)),
         licenses: licenses.iter().map(|(name, count)| (name.clone(), *count)).collect(),
     }
 }
@@ -61,6 +64,9 @@ pub fn config_from_disk(config: v1::DiskConfig) -> Result<ClusterConfig> {
             requeue: s.requeue,
             kill_on_invalid_dependency: s.kill_on_invalid_dependency,
             enforce_partition_limits: s.enforce_partition_limits,
+            least_loaded: s.least_loaded,
+            pack_tasks: s.pack_tasks,
+            max_switch_wait_secs: s.max_switch_wait_secs.unwrap_or(SchedulingConfig::default().max_switch_wait_secs),
         },
         priority: config.priority.map(priority_from_disk).transpose()?.unwrap_or_else(unsaid_priority),
         limits: LimitsConfig {
@@ -90,6 +96,7 @@ pub fn config_from_disk(config: v1::DiskConfig) -> Result<ClusterConfig> {
         mail: MailConfig { program: mail.program, domain: mail.domain },
         // Before this section existed nothing was enforced.
         accounting: config.accounting.map(accounting_from_disk).transpose()?.unwrap_or_default(),
+        topology: config.topology.map(topology_from_disk).unwrap_or_default(),
         licenses: config.licenses.into_iter().collect(),
     })
 }
@@ -103,6 +110,9 @@ fn scheduling_to_disk(scheduling: &SchedulingConfig) -> Scheduling {
         requeue,
         kill_on_invalid_dependency,
         enforce_partition_limits,
+        least_loaded,
+        pack_tasks,
+        max_switch_wait_secs,
     } = *scheduling;
     Scheduling {
         queue_depth,
@@ -112,6 +122,38 @@ fn scheduling_to_disk(scheduling: &SchedulingConfig) -> Scheduling {
         requeue,
         kill_on_invalid_dependency,
         enforce_partition_limits,
+        least_loaded,
+        pack_tasks,
+        // What holds by default is left out: records of releases that did not have it stay as they were.
+        max_switch_wait_secs: (max_switch_wait_secs != SchedulingConfig::default().max_switch_wait_secs)
+            .then_some(max_switch_wait_secs),
+    }
+}
+
+fn topology_to_disk(topology: &TopologyConfig) -> v1::disk_config::Topology {
+    use v1::disk_config::topology::{Block, Switch};
+    let TopologyConfig { switches, blocks, block_sizes } = topology;
+    let switch =
+        |s: &SwitchSpec| Switch { name: s.name.clone(), nodes: names_to_disk(&s.nodes), switches: s.switches.clone() };
+    let block = |b: &BlockSpec| Block { name: b.name.clone(), nodes: names_to_disk(&b.nodes) };
+    v1::disk_config::Topology {
+        switches: switches.iter().map(switch).collect(),
+        blocks: blocks.iter().map(block).collect(),
+        block_sizes: block_sizes.clone(),
+    }
+}
+
+fn topology_from_disk(topology: v1::disk_config::Topology) -> TopologyConfig {
+    let switch = |s: v1::disk_config::topology::Switch| SwitchSpec {
+        name: s.name,
+        nodes: names_from_disk(s.nodes),
+        switches: s.switches,
+    };
+    let block = |b: v1::disk_config::topology::Block| BlockSpec { name: b.name, nodes: names_from_disk(b.nodes) };
+    TopologyConfig {
+        switches: topology.switches.into_iter().map(switch).collect(),
+        blocks: topology.blocks.into_iter().map(block).collect(),
+        block_sizes: topology.block_sizes,
     }
 }
 

@@ -134,6 +134,7 @@ pub fn partition_to_disk(partition: &PartitionSpec) -> v1::DiskPartition {
         grace_secs,
         billing_weights,
         qos,
+        least_loaded,
     } = partition;
     v1::DiskPartition {
         name: name.clone(),
@@ -160,6 +161,7 @@ pub fn partition_to_disk(partition: &PartitionSpec) -> v1::DiskPartition {
         grace_secs: *grace_secs,
         billing_weights: billing_weights.to_string(),
         qos: qos.clone(),
+        least_loaded: *least_loaded,
     }
 }
 
@@ -190,6 +192,7 @@ pub fn partition_from_disk(partition: v1::DiskPartition) -> Result<PartitionSpec
         billing_weights: TresWeights::parse(&partition.billing_weights)
             .map_err(|e| ConvertError::new("billing_weights", e.to_string()))?,
         qos: partition.qos,
+        least_loaded: partition.least_loaded,
     })
 }
 

@@ -45,8 +45,9 @@ pub(super) fn explain(state: &State, input: &Input, job: &Job, asked: &PendingJo
     let enough_nodes = found.free_nodes.len() >= found.nodes_needed as usize;
     let enough_tasks = found.tasks_needed.is_none_or(|t| found.free_tasks >= u64::from(t));
     let features = feature_needs(&found, answer);
+    let near = near_needs(&found, answer);
     if enough_nodes && enough_tasks {
-        if features {
+        if features || near {
             return;
         }
         passing_would_delay(plan, name, answer);
@@ -72,6 +73,33 @@ pub(super) fn explain(state: &State, input: &Input, job: &Job, asked: &PendingJo
     if answer.ahead_count > 0 {
         answer.because.push(format!("{} job(s) of its partition are ahead of it.", answer.ahead_count).into());
     }
+}
+
+/// Its rule of switches or segments, where what is free does not satisfy it. False when it does.
+fn near_needs(found: &Survey, answer: &mut Why) -> bool {
+    let Some(near) = found.near.as_ref().filter(|n| n.usable() < n.nodes_needed) else { return false };
+    let (free, needed) = (near.usable(), near.nodes_needed);
+    let (text, what) = match (near.switches, near.segment) {
+        (Some(most), _) => (
+            format!(
+                "It wants its {needed} node(s) on {most} leaf switch(es) at most: the best of them have {free} that could \
+                 take a share now. After the time given with --switches it takes nodes of any."
+            ),
+            format!("nodes on {most} leaf switch(es)"),
+        ),
+        (None, segment) => {
+            let segment = segment.unwrap_or(1);
+            let text = format!(
+                "It wants its {needed} nodes in segments of {segment} within blocks: {free} nodes in whole segments could \
+                 take a share now."
+            );
+            (text, format!("nodes in segments of {segment}"))
+        }
+    };
+    answer.because.push(text.into());
+    let (needs, has) = (u64::from(needed), u64::from(free));
+    answer.numbers.push(Number { what, needs, has, limit: None, used_by: Vec::new() });
+    true
 }
 
 /// Counts and alternatives of its features that are not met now. False when there are none.
@@ -162,9 +190,10 @@ fn shortages(state: &State, input: &Input, found: &Survey, answer: &mut Why) {
     for (kind, (count, closest)) in kinds {
         answer.because.push(format!("{count} node(s) {kind}.").into());
         let Some((node, what, needs, free)) = closest else { continue };
+        scattered(input, found, &what, needs, answer);
         let used = NodeUse::of(input, node);
         let amount = |n: u64| match what {
-            What::Memory | What::TmpDisk => format_memory_mb(n),
+            What::Memory | What::TmpDisk | What::GpuMemory => format_memory_mb(n),
             _ => n.to_string(),
         };
         let text = format!(
@@ -185,12 +214,33 @@ fn shortages(state: &State, input: &Input, found: &Survey, answer: &mut Why) {
     }
 }
 
+/// Enough devices are free, but not on one node.
+fn scattered(input: &Input, found: &Survey, what: &What, needs: u64, answer: &mut Why) {
+    let What::Gres { name, kind } = what else { return };
+    let nodes = found.free_nodes.iter().chain(found.obstacles.iter().filter(|(_, o)| o.passes()).map(|(n, _)| n));
+    let free = |n: &u32| NodeUse::of(input, *n).free_gres(&input.nodes[*n as usize].spec, name, kind.as_deref());
+    let each: Vec<u64> = nodes.map(free).filter(|n| *n > 0).collect();
+    let (total, most) = (each.iter().sum::<u64>(), each.iter().copied().max().unwrap_or(0));
+    if total >= needs && most < needs {
+        let text = format!(
+            "{total} {} are free in all, but scattered over {} nodes, at most {most} on one.",
+            name_of(what),
+            each.len()
+        );
+        answer.because.push(text.into());
+    }
+}
+
 fn whole(input: &Input, node: u32, what: &What) -> Option<u64> {
     let spec = &input.nodes[node as usize].spec;
     Some(match what {
         What::Cpus => u64::from(spec.cpus),
         What::Memory => spec.memory_mb,
         What::TmpDisk => spec.tmp_disk_mb,
+        What::GpuMemory => spec.gres.iter().filter(|g| g.name == "gpu").map(|g| g.memory_mb).max().unwrap_or(0),
+        What::Sockets => u64::from(spec.sockets),
+        What::CoresPerSocket => u64::from(spec.cores_per_socket),
+        What::ThreadsPerCore => u64::from(spec.threads_per_core),
         What::Gres { name, kind } => spec
             .gres
             .iter()
@@ -216,6 +266,10 @@ pub(super) fn name_of(what: &What) -> String {
         What::Cpus => "CPUs".to_owned(),
         What::Memory => "memory".to_owned(),
         What::TmpDisk => "temporary disk".to_owned(),
+        What::GpuMemory => "memory of each GPU".to_owned(),
+        What::Sockets => "sockets".to_owned(),
+        What::CoresPerSocket => "cores of a socket".to_owned(),
+        What::ThreadsPerCore => "threads of a core".to_owned(),
         What::Gres { name, kind: Some(kind) } => format!("{name}:{kind}"),
         What::Gres { name, kind: None } => name.clone(),
     }

@@ -132,8 +132,19 @@ fn fewer_nodes(job: &PendingJob, all: &mut Vec<Change>) {
     }
 }
 
-/// GPUs of another kind, or of any.
+/// GPUs with less memory each, as there are, or of another kind, or of any.
 fn other_devices(input: &Input, job: &PendingJob, all: &mut Vec<Change>) {
+    let asked = job.resources().gpu_memory_mb;
+    let gpus = input.nodes.iter().flat_map(|n| &n.spec.gres).filter(|g| g.name == "gpu");
+    let mut less: Vec<u64> = gpus.map(|g| g.memory_mb).filter(|mb| *mb > 0 && *mb < asked).collect();
+    less.sort_unstable();
+    less.dedup();
+    if let Some(mb) = less.last().copied() {
+        let changed = with(job, |s| s.request.gpu_memory_mb = mb);
+        let text = format_memory_mb(mb);
+        let words = format!("GPUs with {text} of memory each");
+        all.push(Change { words, options: format!("--gpu-mem={text}"), job: changed });
+    }
     for (at, wanted) in job.resources().gres.iter().enumerate() {
         let Some(kind) = &wanted.kind else { continue };
         let mut kinds: Vec<Option<String>> = vec![None];
@@ -171,6 +182,19 @@ fn other_rules(job: &PendingJob, all: &mut Vec<Change>) {
             options: "without --constraint".to_owned(),
             job: changed,
         });
+    }
+    if request.switches.is_some() {
+        let changed = with(job, |s| s.request.switches = None);
+        all.push(Change { words: "any switches".to_owned(), options: "without --switches".to_owned(), job: changed });
+    }
+    if request.segment.is_some() {
+        let changed = with(job, |s| s.request.segment = None);
+        all.push(Change { words: "no segments".to_owned(), options: "without --segment".to_owned(), job: changed });
+    }
+    if request.enforce_binding {
+        let changed = with(job, |s| s.request.enforce_binding = false);
+        let options = "without --gres-flags=enforce-binding".to_owned();
+        all.push(Change { words: "cores away from its GPUs".to_owned(), options, job: changed });
     }
     if request.exclusive != Exclusive::No {
         let changed = PendingJob { exclusive: false, ..with(job, |s| s.request.exclusive = Exclusive::No) };
