@@ -233,6 +233,19 @@ mod tests {
     }
 
     #[test]
+    fn however_often_the_account_is_lost_a_job_is_promoted_while_little_that_came_before_it_runs() {
+        for (earlier, expected) in [(0.0, Some(60)), (0.39, Some(60)), (0.9, None)] {
+            let machine = [running(0, earlier, 3600.0), running(20, 1.0 - earlier, 3600.0)];
+            let promoted = (0..600).find(|minute| {
+                let mut anew = Ledger::default();
+                anew.advance(Time(minute * 60_000 + 10), &machine, &[waiting(1, 10)]);
+                anew.is_promoted(JobId(1))
+            });
+            assert_eq!(promoted, expected, "{earlier}");
+        }
+    }
+
+    #[test]
     fn credit_of_a_job_that_left_the_queue_is_forgotten() {
         let mut ledger = Ledger::default();
         ledger.advance(Time(HOUR), &[], &[waiting(1, HOUR)]);
