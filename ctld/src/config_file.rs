@@ -2,7 +2,9 @@
 
 use sluice_model::IndexSet;
 use sluice_model::Time;
-use sluice_model::config::{ClusterConfig, PriorityConfig, PriorityKind, SchedulingConfig};
+use sluice_model::config::{
+    ClusterConfig, PreemptKind, PreemptionConfig, PriorityConfig, PriorityKind, SchedulingConfig,
+};
 use sluice_model::time::format_elapsed_long;
 use std::path::Path;
 use std::time::Duration;
@@ -51,6 +53,7 @@ pub fn slurm_view(config: &ClusterConfig, facts: &Facts) -> Vec<(&'static str, S
         words if words.is_empty() => "none".to_owned(),
         words => words.join(","),
     };
+    let preempts = config.preemption.kind != PreemptKind::None;
     let mut out = vec![
         ("AccountingStorageEnforce", enforce),
         ("AccountingStorageHost", facts.hostname.clone()),
@@ -80,8 +83,10 @@ pub fn slurm_view(config: &ClusterConfig, facts: &Facts) -> Vec<(&'static str, S
         ("MpiDefault", "none".to_owned()),
         ("NEXT_JOB_ID", facts.next_job_id.to_string()),
         ("OverTimeLimit", format!("{} min", t.over_time_limit_minutes)),
-        ("PreemptMode", "OFF".to_owned()),
-        ("PreemptType", "(null)".to_owned()),
+        ("PreemptMode", preempt_mode(&config.preemption)),
+        ("PreemptParameters", if preempts { "send_user_signal" } else { "(null)" }.to_owned()),
+        ("PreemptType", config.preemption.kind.plugin().to_owned()),
+        ("PreemptExemptTime", format_elapsed_long(Duration::from_secs(u64::from(config.preemption.exempt_secs)))),
         ("ProctrackType", "proctrack/cgroup".to_owned()),
         ("PrologFlags", "(null)".to_owned()),
         ("PropagateResourceLimits", "ALL".to_owned()),
@@ -118,6 +123,12 @@ fn topology_plugin(config: &ClusterConfig) -> &'static str {
         (true, false) => "topology/block",
         (true, true) => "topology/default",
     }
+}
+
+/// With WITHIN where jobs of one QOS may preempt each other.
+fn preempt_mode(p: &PreemptionConfig) -> String {
+    let within = if p.within { ",WITHIN" } else { "" };
+    format!("{}{within}", p.mode.shown())
 }
 
 /// The Priority… parameters, in Slurm's order.

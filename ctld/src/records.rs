@@ -122,6 +122,10 @@ pub fn job(job: &Job, state: &State, remarks: &Remarks, now: Time, detail: Detai
             record.node_list = fold(allocation.names());
             record.suspended_ms = i64::try_from(run.suspended_ms).unwrap_or(i64::MAX);
             record.suspended_since = run.suspended_since.map(|t| t.0);
+            record.preempted_at = run.preempted.as_ref().map(|p| p.at.0);
+            if let Some(ends) = run.preempted.as_ref().and_then(|p| p.ends).filter(|_| job.ended().is_none()) {
+                record.end = Some(record.end.map_or(ends.0, |end| end.min(ends.0)));
+            }
         }
         None => {
             record.end = job.ended().map(|t| t.0);
@@ -162,6 +166,7 @@ fn add_detail(record: &mut v1::JobRecord, job: &Job, state: &State, remarks: &Re
         record.allocation = (!brief).then(|| Box::new(v1::Allocation::from(run.allocation.as_ref())));
         record.batch_host = run.allocation.nodes.first().map(|n| n.node.to_string()).unwrap_or_default();
         record.backfilled = run.backfilled;
+        record.preempt_eligible = query::preempt_eligible_at(state, job).map(|t| t.0);
         record.requested_memory_mb = query::requested(job, state).memory_mb;
     }
     record.outcome = job.outcome().map(|o| Box::new(outcome(o)));
@@ -257,6 +262,12 @@ pub struct Health {
     pub free_memory_mb: u64,
 }
 
+/// Its own, or the cluster's where partitions say who may preempt; OFF where nobody may.
+fn preempt_mode(spec: &PartitionSpec, state: &State) -> sluice_model::config::Mode {
+    let config = state.config.as_ref().map(|c| c.preemption.clone()).unwrap_or_default();
+    spec.preempt_mode.unwrap_or(config.mode)
+}
+
 pub fn partition(spec: &PartitionSpec, state: &State) -> v1::PartitionRecord {
     let nodes = || spec.nodes.iter().filter_map(|n| state.nodes.get(n));
     let mut gres: BTreeMap<(String, Option<String>), u64> = BTreeMap::new();
@@ -287,6 +298,7 @@ pub fn partition(spec: &PartitionSpec, state: &State) -> v1::PartitionRecord {
         max_cpus_per_node: spec.max_cpus_per_node,
         least_loaded: spec.least_loaded,
         grace_secs: spec.grace_secs,
+        preempt_mode: preempt_mode(spec, state).shown().to_owned(),
         billing_weights: spec.billing_weights.to_string(),
         qos: spec.qos.clone(),
         total_cpus: nodes().map(|n| n.spec.cpus).sum(),

@@ -95,9 +95,12 @@ pub async fn run(
         if used_up && let Err(reject) = owner.command(Command::EndUsedUp).await {
             tracing::warn!("jobs whose groups have used up their minutes run on: {}", reject.message());
         }
-        if !plan.starts.is_empty() {
+        if !plan.starts.is_empty() || !plan.preemptions.is_empty() || !plan.lapsed.is_empty() {
             figures.started.fetch_add(plan.starts.len() as u64, Ordering::Relaxed);
-            if let Err(reject) = owner.command(Command::ApplyPlan { starts: plan.starts }).await {
+            if let Err(reject) = owner
+                .command(Command::ApplyPlan { starts: plan.starts, preemptions: plan.preemptions, lapsed: plan.lapsed })
+                .await
+            {
                 tracing::warn!(
                     code = reject.code(),
                     detail = reject.detail(),

@@ -50,6 +50,9 @@ fn check_job(state: &State, id: JobId, job: &Job, problems: &mut Vec<String>) {
     }
     match &job.phase {
         Phase::Pending => {
+            if job.claim.is_some() && job.eligible.is_none() {
+                say("claims room that it may not use".to_owned());
+            }
             if job.priority == 0 && job.hold == crate::job::Hold::No {
                 say("priority 0 without a hold".to_owned());
             }
@@ -58,6 +61,9 @@ fn check_job(state: &State, id: JobId, job: &Job, problems: &mut Vec<String>) {
             }
         }
         Phase::Running(run) => {
+            if run.lends && run.suspended_since.is_none() && run.ending.is_none() {
+                say("lends its cores and runs".to_owned());
+            }
             if run.kill_at.is_some() != run.ending.is_some() {
                 say("its end has begun without an hour for it, or the reverse".to_owned());
             }
@@ -79,6 +85,9 @@ fn check_job(state: &State, id: JobId, job: &Job, problems: &mut Vec<String>) {
                 say("over with a running step".to_owned());
             }
         }
+    }
+    if job.claim.is_some() && !matches!(job.phase, Phase::Pending) {
+        say("claims room, and does not wait".to_owned());
     }
     if job.past_runs.iter().filter_map(|p| p.run.as_ref()).any(|r| r.attempt >= job.attempt) {
         say("an earlier run has the number of this one".to_owned());
@@ -109,15 +118,23 @@ fn check_nodes(state: &State, problems: &mut Vec<String>) {
         if jobs != node.jobs {
             problems.push(format!("node {name}: its jobs are {jobs:?}, it says {:?}", node.jobs));
         }
-        let mut cpus = IndexSet::new();
+        let (mut cpus, mut lent) = (IndexSet::new(), IndexSet::new());
         let mut memory = 0u64;
         let mut devices: BTreeMap<&str, IndexSet> = BTreeMap::new();
         for job in jobs.iter().filter_map(|id| state.jobs.get(id)) {
             let Some(part) = job.run().and_then(|r| r.allocation.on(name)) else { continue };
-            if !cpus.is_disjoint(&part.cpus) {
+            // Whoever lends cores may find them in use; but not by another who lends.
+            if job.run().is_some_and(|r| r.lends) {
+                if !lent.is_disjoint(&part.cpus) {
+                    problems.push(format!("node {name}: cores of job {} are lent twice", job.id));
+                }
+                lent = lent.union(&part.cpus);
+            } else if !cpus.is_disjoint(&part.cpus) {
                 problems.push(format!("node {name}: cores of job {} are given twice", job.id));
             }
-            cpus = cpus.union(&part.cpus);
+            if !job.run().is_some_and(|r| r.lends) {
+                cpus = cpus.union(&part.cpus);
+            }
             memory += part.memory_mb;
             for g in &part.gres {
                 let held = devices.entry(&g.name).or_default();
@@ -128,13 +145,16 @@ fn check_nodes(state: &State, problems: &mut Vec<String>) {
             }
             let partition = job.partition.as_ref().and_then(|p| state.partitions.get(p));
             // A partition may have become exclusive under running jobs; a job's own wish can't change then.
+            let lends = |id: &JobId| state.index.lending.contains(id);
             if partition.is_some()
-                && jobs.len() > 1
+                && !lends(&job.id)
+                && jobs.iter().filter(|id| !lends(id)).count() > 1
                 && job.spec.request.exclusive != sluice_model::request::Exclusive::No
             {
                 problems.push(format!("node {name}: exclusive job {} is not alone", job.id));
             }
         }
+        let cpus = cpus.union(&lent);
         if cpus.last().is_some_and(|c| c >= node.spec.cpus) {
             problems.push(format!("node {name}: cores beyond its {} are given", node.spec.cpus));
         }
@@ -203,6 +223,7 @@ fn check_indexes(state: &State, problems: &mut Vec<String>) {
     };
     differ("eligible", live.eligible == anew.eligible);
     differ("active", live.active == anew.active);
+    differ("lending", live.lending == anew.lending);
     differ("names", live.names == anew.names);
     differ("keys", live.keys == anew.keys);
     differ("dependents", live.dependents == anew.dependents);

@@ -153,6 +153,9 @@ pub enum Command {
     /// The scheduler's decisions; each start is checked again. Stale ones are dropped, not errors.
     ApplyPlan {
         starts: Vec<PlannedStart>,
+        preemptions: Vec<PlannedPreemption>,
+        /// Claims that are worth nothing any more.
+        lapsed: Vec<JobId>,
     },
     /// `sacctmgr`. Reply::Accounting.
     Accounting {
@@ -177,6 +180,7 @@ pub enum Command {
 
 /// One start as planned.
 pub use sluice_sched::Start as PlannedStart;
+pub use sluice_sched::preemption::PlannedPreemption;
 
 /// Why a batch script could not be started.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -270,6 +274,7 @@ pub struct PartitionChange {
     pub allow_qos: Option<Vec<String>>,
     pub nodes: Option<Vec<NodeName>>,
     pub grace_secs: Option<u32>,
+    pub preempt_mode: Option<sluice_model::config::Mode>,
 }
 
 /// What the caller is told once the events are durable.

@@ -3,11 +3,11 @@
 //! Persisted as protobuf (proto/disk.proto): variants and fields are only added, never changed in meaning.
 
 use crate::command::{NodeChange, PartitionChange};
-use crate::job::{AfterEnd, Hold, Job, Outcome};
+use crate::job::{AfterEnd, Claim, Hold, Job, Outcome};
 use crate::node::NodeReason;
 use crate::usage::{UsageCharge, UsageOwner};
 use sluice_model::accounting::{Account, AssocId, Association, Qos, User};
-use sluice_model::config::ClusterConfig;
+use sluice_model::config::{ClusterConfig, Mode};
 use sluice_model::dependency::Dependency;
 use sluice_model::index_set::IndexSet;
 use sluice_model::node::NodeReport;
@@ -95,6 +95,20 @@ pub enum Event {
     JobMailed {
         job: JobId,
         what: u32,
+    },
+    /// It has to make room for `by`: its end begins at `ends`, or (None) it is suspended now and lends its cores.
+    JobPreempted {
+        job: JobId,
+        by: JobId,
+        mode: Mode,
+        within: bool,
+        at: Time,
+        ends: Option<Time>,
+    },
+    /// What a waiting job has been promised of others' room; None: the promise is worth nothing any more.
+    JobClaimed {
+        job: JobId,
+        claim: Option<Arc<Claim>>,
     },
     JobSuspended {
         job: JobId,

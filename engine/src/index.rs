@@ -64,6 +64,8 @@ pub struct Indexes {
     pub eligible: OrdSet<SchedKey>,
     /// Jobs that hold resources: running or completing.
     pub active: OrdSet<JobId>,
+    /// Those of them that lend their cores to others.
+    pub lending: OrdSet<JobId>,
     /// (uid, name, class, job)
     pub names: OrdSet<(u32, OsBytes, NameClass, JobId)>,
     /// (job or array waited for, job that waits)
@@ -93,6 +95,9 @@ pub(crate) fn holdings(job: &Job) -> Vec<NodeName> {
 
 fn is_active(job: &Job) -> bool {
     matches!(job.phase, Phase::Running(_) | Phase::Completing { .. })
+}
+fn is_lending(job: &Job) -> bool {
+    matches!(&job.phase, Phase::Running(run) | Phase::Completing { run, .. } if run.lends)
 }
 fn is_pending(job: &Job) -> bool {
     matches!(job.phase, Phase::Pending)
@@ -197,7 +202,12 @@ impl State {
             .into_iter()
             .filter(|(bit, _)| job.spec.mail_type & !run.mailed & bit != 0)
             .filter_map(|(_, share)| share_end(job, run, share));
-        [end.map(|e| State::later(e, over)), warn, job.spec.deadline].into_iter().flatten().chain(mails).min()
+        let preempted = run.preempted.as_ref().and_then(|p| p.ends);
+        [end.map(|e| State::later(e, over)), warn, job.spec.deadline, preempted]
+            .into_iter()
+            .flatten()
+            .chain(mails)
+            .min()
     }
 
     pub(crate) fn sched_key(&self, job: &Job) -> Option<SchedKey> {
@@ -250,6 +260,10 @@ impl State {
         }
         if active && !was_active {
             self.index.active.insert(id);
+        }
+        let (lent, lends) = (old.as_deref().is_some_and(is_lending), new.as_deref().is_some_and(is_lending));
+        if lent != lends {
+            swap(&mut self.index.lending, lent.then_some(id), lends.then_some(id));
         }
         self.put_names(old.as_deref(), new.as_deref());
         self.put_key(old.as_deref(), new.as_deref());

@@ -1,5 +1,6 @@
 //! A live job: from submission until it is purged from memory (MinJobAge after its end).
 
+use sluice_model::config::Mode;
 use sluice_model::dependency::Dependency;
 use sluice_model::index_set::IndexSet;
 use sluice_model::state::ExitStatus;
@@ -89,6 +90,8 @@ pub struct Job {
     pub phase: Phase,
     /// Steps of the current (or last) attempt.
     pub steps: imbl::OrdMap<StepId, Arc<StepRecord>>,
+    /// What was taken from others for it, while it waits for them to be gone.
+    pub claim: Option<Arc<Claim>>,
     /// Earlier runs of a requeued job, oldest first: what `sacct -D` shows.
     pub past_runs: Vec<Arc<PastRun>>,
 }
@@ -161,8 +164,35 @@ pub struct Run {
     pub then: AfterEnd,
     /// Backfilled or started in order (`Scheduler=`).
     pub backfilled: bool,
+    /// By whom, the last time.
+    pub preempted: Option<Box<Preempted>>,
+    /// It is suspended so that others can have its cores; or was, and is being ended meanwhile.
+    pub lends: bool,
     /// Bits of `sluice_model::job::mail` already sent for this run (TIME_LIMIT_50 …).
     pub mailed: u32,
+}
+
+/// Why a run has to go, or had to stop.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Preempted {
+    /// The job that takes its room.
+    pub by: JobId,
+    /// What is done with it.
+    pub mode: Mode,
+    /// By a job of its own QOS: such a victim does not take back.
+    pub within: bool,
+    pub at: Time,
+    /// The end of its grace time, when its end begins. None: it is only suspended.
+    pub ends: Option<Time>,
+}
+
+/// Room on nodes for a job that waits until these others are gone.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Claim {
+    pub partition: String,
+    pub nodes: Vec<NodeName>,
+    pub victims: Vec<JobId>,
+    pub at: Time,
 }
 
 /// A run of a job that went back to the queue afterwards.

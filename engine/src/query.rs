@@ -5,6 +5,7 @@ mod estimate;
 mod feed;
 mod limits;
 mod nodes;
+pub(crate) mod preemption;
 mod scheduling;
 mod usage;
 mod waiting;
@@ -16,6 +17,7 @@ pub use feed::{AsIs, Feed, Outlook};
 pub use limits::used_up;
 pub(crate) use limits::{Counted, denied};
 pub use nodes::{Free, NodeBase, NodeCondition, available, expected_attempts, free, node_state, owed_launches};
+pub use preemption::eligible_at as preempt_eligible_at;
 pub use scheduling::{array_room, requested, scheduler_input, scheduler_input_with};
 #[cfg(test)]
 pub(crate) use usage::billing_at;

@@ -64,7 +64,10 @@ pub struct PartitionSpec {
     pub default_memory_per_node_mb: Option<u64>,
     pub max_memory_per_node_mb: Option<u64>,
     pub max_cpus_per_node: Option<u32>,
+    /// A preempted job's time between warning and end.
     pub grace_secs: u32,
+    /// What is done with its jobs when they are preempted; None: the cluster's mode.
+    pub preempt_mode: Option<crate::config::Mode>,
     /// What its jobs are billed (TRESBillingWeights); none: one for each CPU.
     pub billing_weights: TresWeights,
     /// The QOS whose limits hold for all of its jobs (QOS=).

@@ -74,6 +74,8 @@ fn job(id: u32, partition: u32, request: ResourceRequest, minutes: u32, priority
         deadline: None,
         exclusive: false,
         charge: Charge::default(),
+        preemptor: None,
+        claim: None,
     }
 }
 
@@ -97,6 +99,7 @@ fn running(id: u32, node: &NodeView, cpus: (u32, u32), gpus: (u32, u32), minutes
         partition: Some(u32::from(count > 0)),
         licenses: BTreeMap::new(),
         charge: Charge::default(),
+        victim: None,
     }
 }
 
@@ -239,6 +242,7 @@ impl World {
                 partition: Some(job.partitions[0]),
                 licenses: BTreeMap::new(),
                 charge: Charge::default(),
+                victim: None,
             };
             self.scheduler.put_running(running.clone());
             self.running.push(running);

@@ -5,7 +5,7 @@
 //! every planned start that the starts of the same plan would delay. Must not mend anything.
 //!
 //! `asked` checks what each started job got against what it asked for, `held` what all of them hold together, `planned`
-//! the planned starts.
+//! the planned starts, `preempted` who has to go.
 
 mod asked;
 mod features;
@@ -13,6 +13,7 @@ mod held;
 mod limits;
 mod placed;
 mod planned;
+mod preempted;
 
 use crate::input::{Input, NodeView, PartitionView, PendingJob};
 use crate::plan::{Plan, Start};
@@ -52,6 +53,8 @@ pub enum Rule {
     Licenses,
     /// More than an association or QOS may have.
     Limits,
+    /// A preemption that is not allowed, not needed, or not enough.
+    Preemption,
     /// A planned start that can't be kept.
     Planned,
     /// A reason for a job that is wholly started or not pending.
@@ -100,6 +103,7 @@ pub fn audit(input: &Input, plan: &Plan) -> Vec<Violation> {
     held::check(&facts, plan, &mut found);
     limits::check(&facts, plan, &mut found);
     planned::check(&facts, plan, &mut found);
+    preempted::check(&facts, plan, &mut found);
     found
 }
 

@@ -15,9 +15,11 @@
 //! tells what became of all.
 
 mod attempt;
+mod field;
 mod fit;
 pub(crate) mod limits;
 mod outcome;
+mod preempt;
 mod reserve;
 
 use crate::classes::{Classes, SizeKey, Standing};
@@ -27,12 +29,14 @@ use crate::jobs::Jobs;
 use crate::order::Key;
 use crate::placement::Share;
 use crate::plan::Plan;
+use crate::preemption::Claim;
 use crate::scheduler::Scheduler;
 use crate::timeline::Timeline;
 use reserve::Planned;
 use sluice_model::{JobId, Reason};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::sync::Arc;
 
 /// Shares of a job and what they take: one row a node.
 struct Placed {
@@ -57,6 +61,12 @@ pub(crate) struct Pass<'a> {
     classes: &'a mut Classes,
     jobs: &'a Jobs,
     apart: &'a BTreeSet<JobId>,
+    /// Their runs in the time line.
+    running: &'a BTreeMap<JobId, u32>,
+    claims: &'a BTreeMap<JobId, Arc<Claim>>,
+    victims: preempt::Victims,
+    /// Full classes that are lined up for what they could take from others.
+    hunting: BTreeSet<u32>,
     /// A job that gets a planned start whatever the policy's number and budget.
     guest: Option<JobId>,
     due: BinaryHeap<Reverse<(Key, Due)>>,
@@ -114,6 +124,10 @@ impl<'a> Pass<'a> {
             classes: &mut scheduler.classes,
             jobs: &scheduler.jobs,
             apart: &scheduler.apart,
+            running: &scheduler.running,
+            claims: &scheduler.claims,
+            victims: preempt::Victims::default(),
+            hunting: BTreeSet::new(),
             guest,
             due: BinaryHeap::new(),
             due_by_size: BinaryHeap::new(),
@@ -139,6 +153,8 @@ impl<'a> Pass<'a> {
     }
 
     pub fn run(mut self) -> Done {
+        self.muster();
+        self.see_claims();
         self.line_up();
         let within = self.walk();
         if within {
@@ -156,6 +172,14 @@ impl<'a> Pass<'a> {
             due.extend(full.first().map(|(key, _)| Reverse((*key, Due::Full(p as u32)))));
         }
         self.due = BinaryHeap::from(due);
+        // Full is no reason for those who may take from others.
+        let full: Vec<(Key, u32)> = self.classes.full.iter().flatten().copied().collect();
+        for (key, class) in full {
+            if self.hunts(class) {
+                self.hunting.insert(class);
+                self.due.push(Reverse((key, Due::Class(class))));
+            }
+        }
     }
 
     /// False when the pass has done as much as it may.
@@ -201,15 +225,17 @@ impl<'a> Pass<'a> {
         if let Some((next, _)) = from.next() {
             self.due.push(Reverse((*next, Due::Full(partition))));
         }
-        class.is_none_or(|class| self.visit(class, key))
+        // Those that hunt are lined up by themselves.
+        class.is_none_or(|class| self.hunting.contains(&class) || self.visit(class, key))
     }
 
     /// Looks at the job of a class at this place, and lines up the one after it.
     fn visit(&mut self, class: u32, key: Key) -> bool {
         self.classes.run(class);
+        let hunts = self.hunts(class);
         let of = self.classes.get(class);
         let partition = of.shape.partition;
-        if self.settled(partition) {
+        if self.settled(partition) && !hunts {
             // Those that want licences may have another reason to wait, which is told.
             if of.shape.licenses.is_none() && (of.is_full() || !self.cluster.policy.backfill) {
                 return true;
@@ -241,6 +267,10 @@ impl<'a> Pass<'a> {
         if of.run.limited.is_some() {
             return None;
         }
+        if self.hunts(class) {
+            return Some(None);
+        }
+        let of = self.classes.get(class);
         let all_planned = match failed {
             Some((_, Reason::Licenses)) => !self.cluster.policy.backfill || self.planned_for_licenses >= quota,
             _ => self.settled(of.shape.partition),

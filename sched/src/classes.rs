@@ -11,6 +11,7 @@ use crate::input::{BackfillOrder, PendingJob};
 use crate::limits::Charge;
 use crate::order::{Key, Queue};
 use crate::placement;
+use crate::preemption::Preemptor;
 use crate::shape::{Shape, Verdict};
 use crate::timeline::{CPUS, Timeline};
 use crate::vacancy::Need;
@@ -36,6 +37,8 @@ pub(crate) struct Class {
     exclusive: bool,
     /// Whose limits its jobs count for.
     pub charge: Charge,
+    /// What its jobs may preempt, where QOS say so.
+    pub preemptor: Option<Preemptor>,
     hash: u64,
     pub queue: Queue<Key>,
     /// Kept only when the policy tries the smallest first.
@@ -78,6 +81,8 @@ pub(crate) struct RunState {
     pub limited: Option<Reason>,
     /// Where it stood when its jobs began to be taken by size.
     pub deferred: Option<Key>,
+    /// No set of victims would let a job of it start.
+    pub no_victims: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -123,14 +128,18 @@ impl Classes {
         // Where nothing is limited, jobs of all users are alike.
         let limited = cluster.limits.as_ref().is_some_and(|rules| !rules.is_empty());
         let charge = if limited { job.charge } else { Charge::default() };
+        let tier = cluster.partitions[partition as usize].priority_tier;
+        // Where nothing can be preempted, it does not matter who asks.
+        let preemptor = job.preemptor.filter(|by| cluster.preemption.may_any(Some(*by), tier));
         let mut hasher = Mix::default();
-        (&job.request.request, &job.request.licenses, job.exclusive, partition, charge).hash(&mut hasher);
+        (&job.request.request, &job.request.licenses, job.exclusive, partition, charge, preemptor).hash(&mut hasher);
         let hash = hasher.finish();
         let same = |at: &&u32| {
             let class = &self.all[**at as usize];
             class.shape.partition == partition
                 && class.exclusive == job.exclusive
                 && class.charge == charge
+                && class.preemptor == preemptor
                 && (Arc::ptr_eq(&class.example, &job.request)
                     || (class.example.request == job.request.request && class.example.licenses == job.request.licenses))
         };
@@ -152,6 +161,7 @@ impl Classes {
             example: Arc::clone(&job.request),
             exclusive: job.exclusive,
             charge,
+            preemptor,
             hash,
             queue: Queue::default(),
             by_size: Queue::default(),

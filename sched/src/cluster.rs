@@ -7,6 +7,7 @@
 use crate::hash::Mix;
 use crate::input::{ClusterView, Input, NodeView, PartitionView, Policy};
 use crate::limits::Rules;
+use crate::preemption::Preemption;
 use sluice_model::{NodeName, NodeSpec};
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
@@ -19,6 +20,7 @@ pub(crate) struct Cluster {
     pub policy: Policy,
     pub licenses: BTreeMap<String, u32>,
     pub limits: Option<Arc<Rules>>,
+    pub preemption: Preemption,
     pub kinds: Kinds,
     positions: BTreeMap<NodeName, u32>,
 }
@@ -50,6 +52,7 @@ impl Cluster {
             policy: input.policy.clone(),
             licenses: input.licenses.clone(),
             limits: input.limits.clone(),
+            preemption: input.preemption.clone(),
             kinds: kinds(&input.nodes, &input.partitions),
             positions,
         }

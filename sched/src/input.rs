@@ -1,6 +1,7 @@
 //! What the scheduler is shown: a compact, immutable view of one generation of the cluster.
 
 use crate::limits::{Charge, Rules};
+use crate::preemption::{Claim, Preemption, Preemptor, Victim};
 use crate::topology::Topology;
 use sluice_model::partition::PartitionState;
 use sluice_model::tres_weights::TresWeights;
@@ -24,6 +25,8 @@ pub struct Input {
     pub licenses: BTreeMap<String, u32>,
     /// Limits of associations and QOS; None: nothing is enforced.
     pub limits: Option<Arc<Rules>>,
+    /// Who may preempt whom.
+    pub preemption: Preemption,
 }
 
 /// The hardware and the rules, without jobs: all that questions at submission need. Two references and a policy, so
@@ -120,6 +123,8 @@ pub struct RunningJob {
     pub licenses: BTreeMap<String, u32>,
     /// Whose limits it counts for.
     pub charge: Charge,
+    /// None: it is not to be preempted (any more).
+    pub victim: Option<Victim>,
 }
 
 #[derive(Clone, Debug)]
@@ -143,6 +148,10 @@ pub struct PendingJob {
     pub exclusive: bool,
     /// Whose limits it counts for.
     pub charge: Charge,
+    /// Where QOS say who may preempt whom.
+    pub preemptor: Option<Preemptor>,
+    /// What was taken from others for it.
+    pub claim: Option<Arc<Claim>>,
 }
 
 impl PendingJob {

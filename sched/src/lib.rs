@@ -34,6 +34,7 @@ pub mod limits;
 pub mod overtaking;
 pub mod plan;
 pub mod prediction;
+pub mod preemption;
 pub mod priority;
 pub mod reasons;
 pub mod scheduler;

@@ -1,5 +1,6 @@
 //! What the scheduler decides.
 
+use crate::preemption::PlannedPreemption;
 use sluice_model::{Allocation, JobId, NodeName, Reason, Time, TimeLimit};
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -14,6 +15,10 @@ pub struct Plan {
     /// Why jobs wait, by job id. A pending job that is neither wholly started nor listed here waits for Priority: there
     /// may be a hundred thousand of those.
     pub reasons: Vec<(JobId, Reason)>,
+    /// Running jobs to be ended or suspended, and for whom.
+    pub preemptions: Vec<PlannedPreemption>,
+    /// Jobs for which others were ended and which can't start for all that: they wait like any other from now on.
+    pub lapsed: Vec<JobId>,
     /// Placement attempts made.
     pub work: u64,
 }

@@ -14,6 +14,7 @@ use crate::jobs::{Entry, Jobs, Pending, Place, Special, is_special};
 use crate::limits::Rules;
 use crate::order::{Key, starts_jobs};
 use crate::plan::Plan;
+use crate::preemption::Claim;
 use crate::reasons::rank;
 use crate::timeline::Timeline;
 use sluice_model::partition::PartitionState;
@@ -29,7 +30,9 @@ pub struct Scheduler {
     pub(crate) classes: Classes,
     pub(crate) jobs: Jobs,
     /// Job → its place in the time line.
-    running: BTreeMap<JobId, u32>,
+    pub(crate) running: BTreeMap<JobId, u32>,
+    /// What was taken from others for jobs that wait.
+    pub(crate) claims: BTreeMap<JobId, Arc<Claim>>,
     /// Jobs that some partition refuses, or that have a deadline: what is said of them does not follow from their class.
     pub(crate) apart: BTreeSet<JobId>,
     /// Nodes came or went since the last pass.
@@ -115,6 +118,9 @@ impl Scheduler {
         }
         let special = is_special(&job);
         let (id, expected_ms) = (job.job, job.expected_ms);
+        if let Some(claim) = &job.claim {
+            self.claims.insert(id, Arc::clone(claim));
+        }
         if refused.is_some() || job.deadline.is_some() {
             self.apart.insert(id);
         }
@@ -135,6 +141,7 @@ impl Scheduler {
     pub fn remove_pending(&mut self, job: JobId) {
         let Some(pending) = self.jobs.remove(&job) else { return };
         self.apart.remove(&job);
+        self.claims.remove(&job);
         for entry in pending.entries() {
             self.classes.remove(entry.class, entry.key, pending.duration(entry.limits.want));
         }

@@ -147,48 +147,52 @@ impl Timeline {
                 (self.runs.len() - 1) as u32
             }
         };
+        self.runs[id as usize] = run;
+        self.attach(cluster, id, until);
+        id
+    }
+
+    /// Counts what a run holds, from now until `until`.
+    fn attach(&mut self, cluster: &Cluster, id: u32, until: i64) {
+        let run = &self.runs[id as usize];
+        let (parts, allocation) = (run.parts.clone(), Arc::clone(&run.allocation));
         self.by_end.insert((run.end, id));
         let stride = self.layout.stride;
-        for (at, part) in run.parts.iter().enumerate() {
+        for (at, part) in parts.iter().enumerate() {
             let node = part.node as usize;
             let row = self.rows.get(part.row);
             self.used[node * stride..][..stride].iter_mut().zip(row).for_each(|(u, r)| *u += r);
             self.plans.hold(node, until, row);
             self.on_node[node].push((id, at as u32));
             if node < self.layout.nodes {
-                if let (Some(free), Some(held)) = (&mut self.free[node], run.allocation.nodes.get(part.held as usize)) {
+                if let (Some(free), Some(held)) = (&mut self.free[node], allocation.nodes.get(part.held as usize)) {
                     free.take(cluster.spec(part.node), held);
                 }
                 self.reindex(cluster, part.node);
             }
         }
-        self.runs[id as usize] = run;
-        id
     }
 
-    /// Nothing of it is held any more. Not while anything is planned.
-    pub fn remove_run(&mut self, cluster: &Cluster, id: u32) {
-        let run = &mut self.runs[id as usize];
+    /// Counts it no more; the run keeps its parts.
+    fn detach(&mut self, cluster: &Cluster, id: u32) {
+        let run = &self.runs[id as usize];
+        let (parts, allocation) = (run.parts.clone(), Arc::clone(&run.allocation));
+        let until = run.end.max(self.now.saturating_add(SOON));
         self.by_end.remove(&(run.end, id));
-        let parts = std::mem::take(&mut run.parts);
-        run.job = None;
-        let allocation = Arc::clone(&run.allocation);
-        self.spare_runs.push(id);
         let stride = self.layout.stride;
         for (at, part) in parts.iter().enumerate() {
             let node = part.node as usize;
             let row = self.rows.get(part.row);
             let held_cpus = self.used[node * stride + CPUS];
             self.used[node * stride..][..stride].iter_mut().zip(row).for_each(|(u, r)| *u -= r);
-            self.rows.release(part.row);
+            self.plans.release(node, until, row);
             let here = &mut self.on_node[node];
             if let Some(found) = here.iter().position(|h| *h == (id, at as u32)) {
                 here.swap_remove(found);
             }
             if node < self.layout.nodes {
                 let spec = cluster.spec(part.node);
-                let held = allocation.nodes.get(part.held as usize);
-                let kept = match (&mut self.free[node], held) {
+                let kept = match (&mut self.free[node], allocation.nodes.get(part.held as usize)) {
                     (Some(free), Some(held)) => free.give_back(spec, held, held_cpus),
                     _ => true,
                 };
@@ -196,6 +200,90 @@ impl Timeline {
                     self.free[node] = None;
                 }
                 self.reindex(cluster, part.node);
+            }
+        }
+    }
+
+    /// It ends then, by all that is known from now on.
+    pub fn retime(&mut self, cluster: &Cluster, id: u32, end: i64) {
+        self.detach(cluster, id);
+        self.runs[id as usize].end = end.min(NEVER);
+        self.attach(cluster, id, end);
+    }
+
+    /// What it holds would be free until then, had it ended as planned: it can stay on.
+    pub fn can_stay(&self, id: u32, until: i64) -> bool {
+        let run = &self.runs[id as usize];
+        let end = run.end.max(self.now.saturating_add(SOON));
+        run.parts.iter().all(|part| {
+            let (node, row) = (part.node as usize, self.rows.get(part.row));
+            let later = self.plans.peaks(node).iter().filter(|p| end <= p.start && p.start < until);
+            later.into_iter().all(|peak| {
+                let left = self.capacity(node).iter().zip(&peak.used);
+                left.zip(row).all(|((c, u), r)| {
+                    // Jobs, and whole nodes, are counted below zero.
+                    *r == 0 || c - u >= *r || *c == 0 && *u == 0
+                })
+            })
+        })
+    }
+
+    /// It holds this instead, one row for each of its parts; gives what it held.
+    pub fn swap(
+        &mut self,
+        cluster: &Cluster,
+        id: u32,
+        held: (Arc<Allocation>, Vec<Vec<i64>>),
+    ) -> (Arc<Allocation>, Vec<Vec<i64>>) {
+        self.detach(cluster, id);
+        let run = &mut self.runs[id as usize];
+        let mut old = Vec::with_capacity(run.parts.len());
+        for (part, row) in run.parts.iter().zip(&held.1) {
+            let place = self.rows.get_mut(part.row);
+            old.push(place.to_vec());
+            place.copy_from_slice(row);
+        }
+        let allocation = std::mem::replace(&mut run.allocation, held.0);
+        let end = run.end;
+        self.attach(cluster, id, end);
+        (allocation, old)
+    }
+
+    /// What a run holds, by node: licences under the last number.
+    pub fn parts(&self, id: u32) -> impl Iterator<Item = (u32, &[i64])> {
+        self.runs[id as usize].parts.iter().map(|part| (part.node, self.rows.get(part.row)))
+    }
+    pub fn allocation(&self, id: u32) -> &Arc<Allocation> {
+        &self.runs[id as usize].allocation
+    }
+    pub fn job(&self, id: u32) -> Option<&RunningJob> {
+        self.runs[id as usize].job.as_deref()
+    }
+    pub fn end_of(&self, id: u32) -> i64 {
+        self.runs[id as usize].end
+    }
+
+    /// Free on a node now, planned starts left out, and at each planned start before `until`.
+    pub fn levels(&self, node: usize, until: i64) -> Vec<(i64, Vec<i64>)> {
+        let mut now = vec![0; self.layout.stride];
+        self.free_now(node, &mut now);
+        let mut levels = vec![(i64::MIN, now)];
+        for peak in self.plans.peaks(node).iter().take_while(|p| p.start < until) {
+            levels.push((peak.start, self.capacity(node).iter().zip(&peak.used).map(|(c, u)| c - u).collect()));
+        }
+        levels
+    }
+
+    /// Nothing of it is held any more.
+    pub fn remove_run(&mut self, cluster: &Cluster, id: u32) {
+        self.detach(cluster, id);
+        let run = &mut self.runs[id as usize];
+        let parts = std::mem::take(&mut run.parts);
+        run.job = None;
+        self.spare_runs.push(id);
+        for part in parts {
+            self.rows.release(part.row);
+            if (part.node as usize) < self.layout.nodes {
                 self.grown.push(part.node);
             }
         }

@@ -3,7 +3,9 @@
 mod scenario;
 use proptest::prelude::*;
 use scenario::*;
+use sluice_model::config::Mode;
 use sluice_model::{JobId, Time};
+use sluice_sched::preemption::{Claim, Preemption, Victim};
 use sluice_sched::{Input, RunningJob, Scheduler, audit, plan};
 use std::sync::Arc;
 
@@ -37,8 +39,9 @@ fn cluster_line() -> impl Strategy<Value = String> {
         "overrun=limit",
         "lln",
     ]);
-    (kinds, partition(), partition(), policy).prop_map(|(kinds, a, b, policy)| {
-        format!("{kinds}; p=node[1-6] {a}; q=node[3-6] {b}; policy {policy}; license x=2")
+    let preempt = pick(&["1>", "1>0 2>0,1", "1>0 2>0,1", "tiers"]);
+    (kinds, partition(), partition(), policy, preempt).prop_map(|(kinds, a, b, policy, preempt)| {
+        format!("{kinds}; p=node[1-6] {a}; q=node[3-6] {b}; policy {policy}; license x=2; preempt {preempt}")
     })
 }
 
@@ -87,8 +90,9 @@ fn job_words() -> impl Strategy<Value = String> {
     ]);
     let whereto = pick(&["-p p", "-p p", "-p q", "-p p,q", "-p q,p"]);
     let array = pick(&["", "", "", "", "--array=0-2"]);
-    (size, more, time, whereto, array, 1u32..4).prop_map(|(size, more, time, whereto, array, prio)| {
-        format!("{size} {more} {time} {whereto} {array} prio={prio}")
+    let rank = pick(&["", "rank=0", "rank=1", "rank=1+", "rank=2"]);
+    (size, more, time, whereto, array, 1u32..4, rank).prop_map(|(size, more, time, whereto, array, prio, rank)| {
+        format!("{size} {more} {time} {whereto} {array} prio={prio} {rank}")
     })
 }
 
@@ -161,9 +165,44 @@ impl World {
         }
     }
 
+    fn claim(&mut self, id: JobId, claim: Option<Arc<Claim>>) {
+        let job = self.input.pending.iter_mut().find(|p| p.job == id).expect("pending");
+        job.claim = claim;
+        self.scheduler.put_pending(job.clone());
+    }
+
     fn start(&mut self) {
         let now = self.input.now.expect("now");
-        for start in plan(&self.input).starts {
+        let plan = plan(&self.input);
+        for id in &plan.lapsed {
+            self.claim(*id, None);
+        }
+        for preemption in &plan.preemptions {
+            let starts = plan.starts.iter().any(|s| s.job == preemption.job && s.index == preemption.index);
+            for (id, mode) in &preemption.victims {
+                let at = self.input.running.iter().position(|r| r.job == *id).expect("running");
+                if *mode == Mode::Suspend {
+                    // As if it had ended: who lends what is the engine's business.
+                    self.scheduler.remove_running(self.input.running.remove(at).job);
+                } else {
+                    let victim = &mut self.input.running[at];
+                    let grace = victim.victim.take().map_or(0, |v| v.grace_ms);
+                    victim.ends = Some(Time(now.0 + grace));
+                    self.scheduler.put_running(victim.clone());
+                }
+            }
+            // A claim of an array's task is that of a job of its own.
+            if !starts && preemption.index.is_none() {
+                let partition = self.input.partitions.iter().position(|p| p.name == preemption.partition);
+                let claim = Claim {
+                    partition: partition.expect("partition") as u32,
+                    nodes: preemption.needs.iter().map(|n| n.node.clone()).collect(),
+                    victims: preemption.victims.iter().map(|v| v.0).collect(),
+                };
+                self.claim(preemption.job, Some(Arc::new(claim)));
+            }
+        }
+        for start in plan.starts {
             let at = self.input.pending.iter().position(|p| p.job == start.job).expect("pending");
             let job = &mut self.input.pending[at];
             let partition = self.input.partitions.iter().position(|p| p.name == start.partition).expect("partition");
@@ -179,6 +218,17 @@ impl World {
                 partition: Some(partition as u32),
                 licenses: std::collections::BTreeMap::clone(&job.request.licenses),
                 charge: job.charge,
+                victim: (self.next % 4 != 0).then(|| Victim {
+                    rank: match self.input.preemption {
+                        Preemption::Tiers => self.input.partitions[partition].priority_tier,
+                        _ => job.preemptor.map_or(0, |p| p.rank),
+                    },
+                    priority: start.priority,
+                    mode: [Mode::Cancel, Mode::Requeue, Mode::Suspend][self.next as usize % 3],
+                    grace_ms: i64::from(self.next % 5) * 60_000,
+                    exempt_until: Time(now.0 + i64::from(self.next % 2) * 300_000),
+                    began: now,
+                }),
             };
             self.next += 1;
             match start.index {

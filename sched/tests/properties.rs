@@ -124,6 +124,7 @@ fn apply(input: &mut Input, plan: &Plan, next_id: &mut u32) {
             partition: Some(partition as u32),
             licenses: std::collections::BTreeMap::clone(&job.request.licenses),
             charge: job.charge,
+            victim: None,
         });
         match start.index {
             Some(index) => job.indices.retain(|i| *i != index),

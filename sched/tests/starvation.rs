@@ -71,7 +71,7 @@ proptest! {
                     partition: Some(0),
                     licenses: BTreeMap::new(),
                     charge: sluice_sched::limits::Charge::default(),
-                };
+victim: None,};
                 scheduler.put_running(running.clone());
                 input.running.push(running);
             }

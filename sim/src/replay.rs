@@ -288,7 +288,9 @@ impl<'a> World<'a> {
         }
         let backfilled: BTreeSet<JobId> = plan.starts.iter().filter(|s| s.backfilled).map(|s| s.job).collect();
         let starts = plan.starts;
-        let Ok(Reply::Affected { jobs }) = self.engine.command(&Command::ApplyPlan { starts }) else { return false };
+        // Nobody preempts in a trace.
+        let apply = Command::ApplyPlan { starts, preemptions: Vec::new(), lapsed: Vec::new() };
+        let Ok(Reply::Affected { jobs }) = self.engine.command(&apply) else { return false };
         let now = self.now();
         for id in &jobs {
             let Some(job) = self.jobs.position(*id) else { continue };

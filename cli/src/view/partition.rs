@@ -50,6 +50,11 @@ pub fn oversubscribe(partition: &v1::PartitionRecord) -> &'static str {
     if partition.exclusive { "EXCLUSIVE" } else { "NO" }
 }
 
+/// As the controller tells it; older ones say nothing.
+pub fn preempt_mode(partition: &v1::PartitionRecord) -> &str {
+    if partition.preempt_mode.is_empty() { "OFF" } else { &partition.preempt_mode }
+}
+
 pub fn tres(partition: &v1::PartitionRecord) -> Tres {
     let mut tres = Tres {
         cpus: partition.total_cpus.into(),

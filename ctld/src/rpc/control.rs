@@ -5,6 +5,7 @@ use crate::context::Context;
 use sluice_engine::Command;
 use sluice_engine::Reject;
 use sluice_engine::command::{Caller, JobChange, NodeChange, NodeStateChange, PartitionChange, Reply, SignalFlags};
+use sluice_model::config::Mode;
 use sluice_model::partition::PartitionState;
 use sluice_model::request::Exclusive;
 use sluice_model::{NodeName, OsBytes, StepId, Time};
@@ -168,6 +169,11 @@ fn node_change(a: v1::UpdateNodeAction) -> Result<NodeChange, Status> {
 }
 
 fn partition_change(a: v1::UpdatePartitionAction) -> Result<PartitionChange, Status> {
+    let bad_mode = |value: String| {
+        let allowed = "OFF, CANCEL, REQUEUE, SUSPEND".to_owned();
+        status(&Reject::InvalidValue { key: "PreemptMode".to_owned(), value, allowed })
+    };
+    let preempt_mode = a.preempt_mode.map(|text| Mode::parse(&text).ok_or_else(|| bad_mode(text))).transpose()?;
     let state = match a.state.as_deref().map(str::to_ascii_uppercase).as_deref() {
         None => None,
         Some("UP") => Some(PartitionState::Up),
@@ -200,5 +206,6 @@ fn partition_change(a: v1::UpdatePartitionAction) -> Result<PartitionChange, Sta
         allow_qos: a.allow_qos.map(|l| l.items),
         nodes: a.nodes.map(names),
         grace_secs: a.grace_secs,
+        preempt_mode,
     })
 }

@@ -341,6 +341,7 @@ fn earlier_runs(job: &Job) -> impl Iterator<Item = Job> {
         attempt: past.run.as_ref().map_or(job.attempt, |run| run.attempt),
         steps: past.steps.clone(),
         phase: Phase::Ended { run: past.run.clone(), outcome: past.outcome.clone(), ended: past.ended },
+        claim: None,
         past_runs: Vec::new(),
         ..job.clone()
     })

@@ -79,6 +79,7 @@ pub fn partition() -> PartitionSpec {
         max_cpus_per_node: Some(6),
         least_loaded: false,
         grace_secs: 10,
+        preempt_mode: None,
         billing_weights: TresWeights::parse("cpu=1,mem=0.25G,gres/gpu:a100=-2").unwrap(),
         qos: Some("limits".to_owned()),
     }
@@ -111,6 +112,7 @@ pub fn partition_change() -> PartitionChange {
         allow_qos: Some(vec!["high".to_owned()]),
         nodes: Some(vec![NodeName::new("node3")]),
         grace_secs: Some(60),
+        preempt_mode: None,
     }
 }
 
@@ -213,6 +215,7 @@ pub fn config() -> ClusterConfig {
         mail: MailConfig { program: Some("/usr/bin/mail".to_owned()), domain: Some("example.org".to_owned()) },
         accounting: AccountingConfig::default(),
         topology: Default::default(),
+        preemption: PreemptionConfig::default(),
         licenses: BTreeMap::from([("matlab".to_owned(), 4)]),
     }
 }
@@ -220,4 +223,10 @@ pub fn config() -> ClusterConfig {
 /// As an empty configuration orders the queue.
 pub fn config_by_size() -> ClusterConfig {
     ClusterConfig { priority: PriorityConfig::default(), ..config() }
+}
+
+pub fn config_with_preemption() -> ClusterConfig {
+    let preemption = PreemptionConfig { kind: PreemptKind::Qos, mode: Mode::Cancel, within: true, exempt_secs: 90 };
+    let partitions = vec![PartitionSpec { preempt_mode: Some(Mode::Requeue), ..partition() }];
+    ClusterConfig { preemption, partitions, ..config() }
 }

@@ -181,6 +181,7 @@ pub fn pending_job() -> Job {
         system_comment: None,
         phase: Phase::Pending,
         steps: imbl::OrdMap::new(),
+        claim: None,
         past_runs: Vec::new(),
     }
 }
@@ -211,6 +212,7 @@ pub fn array_job() -> Job {
         system_comment: Some("system".to_owned()),
         phase: Phase::Pending,
         steps: imbl::OrdMap::new(),
+        claim: None,
         past_runs: vec![Arc::new(PastRun {
             run: Some(run().into()),
             outcome: outcome(),
@@ -273,6 +275,8 @@ pub fn run() -> Run {
         then: AfterEnd::Requeue { hold: true },
         backfilled: true,
         mailed: 9,
+        preempted: None,
+        lends: false,
     }
 }
 
@@ -351,4 +355,19 @@ pub fn spread_step() -> StepRecord {
 
 pub fn steps() -> imbl::OrdMap<StepId, Arc<StepRecord>> {
     [StepId::Batch, StepId::Extern, StepId::Numbered(0)].into_iter().map(|id| (id, Arc::new(step(id)))).collect()
+}
+
+pub fn claim() -> Claim {
+    let nodes = vec![NodeName::new("node1"), NodeName::new("node2")];
+    Claim { partition: "main".to_owned(), nodes, victims: vec![JobId(5), JobId(6)], at: later(1) }
+}
+
+pub fn claiming_job() -> Job {
+    Job { claim: Some(Arc::new(claim())), ..pending_job() }
+}
+
+pub fn lending_job() -> Job {
+    let preempted = Preempted { by: JobId(9), mode: Mode::Suspend, within: false, at: later(2), ends: None };
+    let run = Run { preempted: Some(Box::new(preempted)), lends: true, ending: None, kill_at: None, ..run() };
+    Job { phase: Phase::Running(Box::new(run)), ..running_task() }
 }

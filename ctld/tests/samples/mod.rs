@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test uses its part")]
 
 use sluice_engine::command::{NodeChange, NodeStateChange, PartitionChange};
-use sluice_engine::job::{AfterEnd, ArrayRole, Hold, Job, Outcome, PastRun, Phase, Run};
+use sluice_engine::job::{AfterEnd, ArrayRole, Claim, Hold, Job, Outcome, PastRun, Phase, Preempted, Run};
 use sluice_engine::node::NodeReason;
 use sluice_engine::usage::{UsageCharge, UsageOwner};
 use sluice_engine::{Event, node::Node};
@@ -16,7 +16,8 @@ use sluice_model::config::{
     TimingConfig, TopologyConfig,
 };
 use sluice_model::config::{
-    PriorityConfig, PriorityFlags, PriorityKind, RequeueCause, RequeueConfig, RequeueRule, UsageReset,
+    Mode, PreemptKind, PreemptionConfig, PriorityConfig, PriorityFlags, PriorityKind, RequeueCause, RequeueConfig,
+    RequeueRule, UsageReset,
 };
 use sluice_model::dependency::{Dependency, DependencyKind, DependencyTarget, DependencyTerm};
 use sluice_model::index_set::IndexSet;
@@ -45,7 +46,7 @@ pub use cluster::*;
 pub use jobs::*;
 
 /// How many kinds of event there are.
-pub const KINDS: u32 = 40;
+pub const KINDS: u32 = 42;
 
 /// A number for each kind: a new one does not compile until it has its number here, and a sample.
 pub fn kind(event: &Event) -> u32 {
@@ -90,6 +91,8 @@ pub fn kind(event: &Event) -> u32 {
         Event::UsageCharged { .. } => 37,
         Event::UsageRebased { .. } => 38,
         Event::UsageCleared { .. } => 39,
+        Event::JobPreempted { .. } => 40,
+        Event::JobClaimed { .. } => 41,
     }
 }
 
@@ -301,5 +304,29 @@ pub fn events() -> Vec<(&'static str, Event)> {
                 }),
             },
         ),
+        (
+            "preempted",
+            Event::JobPreempted {
+                job,
+                by: JobId(4799),
+                mode: Mode::Requeue,
+                within: true,
+                at: NOW,
+                ends: Some(later(60_000)),
+            },
+        ),
+        ("claimed", Event::JobClaimed { job, claim: Some(Arc::new(claim())) }),
+        ("unclaimed", Event::JobClaimed { job, claim: None }),
+        ("submitted_claiming", Event::JobSubmitted { job: Box::new(claiming_job()) }),
+        ("submitted_lending", Event::JobSubmitted { job: Box::new(lending_job()) }),
+        ("configured_preemption", Event::Configured { config: Arc::new(config_with_preemption()) }),
+        (
+            "partition_preempt_mode",
+            Event::PartitionUpdated {
+                name: "main".to_owned(),
+                change: Box::new(PartitionChange { preempt_mode: Some(Mode::Suspend), ..partition_change() }),
+            },
+        ),
+        ("qos_within", Event::QosSet { qos: Box::new(Qos { preempt_within: true, ..qos() }) }),
     ]
 }

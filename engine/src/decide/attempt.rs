@@ -2,7 +2,7 @@
 //! and changes nothing; repeating a report is harmless.
 
 use super::ending::outcome_of;
-use super::{Cx, cancel, may_touch};
+use super::{Cx, cancel, may_touch, preempt};
 use crate::command::{Caller, LaunchFailure, LaunchFailureKind, Reply};
 use crate::effect::Effect;
 use crate::event::Event;
@@ -122,13 +122,15 @@ pub(super) fn batch_ended(
     }
     if let Phase::Running(run) = &job.phase {
         // However it took the signal, it ends as what was decided.
-        let (outcome, then) = match run.ending.clone() {
-            Some(decided) => (decided, run.then),
-            None if failure.is_none() && job.requeue && cx.after_exit(exit) != AfterExit::Ends => {
+        let (outcome, then) = match (run.ending.clone(), preempt::decided(run, cx.now)) {
+            (Some(decided), _) => (decided, run.then),
+            // Told to go, it went before its grace was over.
+            (None, Some((preempted, then))) if !exit.is_success() => (Outcome { exit, ..preempted }, then),
+            (None, _) if failure.is_none() && job.requeue && cx.after_exit(exit) != AfterExit::Ends => {
                 let back = Outcome { state: JobState::Requeued, ..told };
                 (back, AfterEnd::Requeue { hold: false })
             }
-            None => (told, AfterEnd::Finish),
+            (None, _) => (told, AfterEnd::Finish),
         };
         cx.complete(id, outcome, &[], then);
     }

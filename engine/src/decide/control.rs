@@ -1,7 +1,7 @@
 //! scontrol hold, release, requeue, suspend, resume.
 
 use super::target::{find, find_records};
-use super::{Cx, operators_only, settle};
+use super::{Cx, operators_only, preempt, settle};
 use crate::command::{Caller, JobTarget, Reply, Role};
 use crate::effect::Effect;
 use crate::event::Event;
@@ -147,6 +147,8 @@ pub(super) fn resume(cx: &mut Cx, caller: &Caller, target: &JobTarget) -> Result
     let mut refusal = if !found.parts.is_empty() { Reject::JobPending } else { Reject::JobFinished };
     for job in &found.whole {
         match &job.phase {
+            // Others have its cores: it goes on when they have ended.
+            Phase::Running(_) if preempt::borrower(cx, job).is_some() => refusal = Reject::RequeueDisabled,
             Phase::Running(run) if run.suspended_since.is_some() => {
                 cx.emit(Event::JobResumed { job: job.id, at: cx.now });
                 for node in run.allocation.names() {

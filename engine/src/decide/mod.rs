@@ -14,6 +14,7 @@ mod ending;
 mod mailing;
 mod node;
 pub(crate) mod plan;
+mod preempt;
 mod register;
 mod settle;
 pub(crate) mod submit;
@@ -96,7 +97,7 @@ fn dispatch(cx: &mut Cx, cmd: &Command) -> Result<Reply, Reject> {
         }
         Command::AttemptGone { node, job, attempt } => attempt::gone(cx_ref, node, *job, *attempt),
         Command::StepReport { node, step } => attempt::step_report(cx_ref, node, step),
-        Command::ApplyPlan { starts } => plan::apply_plan(cx_ref, starts),
+        Command::ApplyPlan { starts, preemptions, lapsed } => plan::apply_plan(cx_ref, starts, preemptions, lapsed),
         Command::Accounting { caller, request } => accounting::request(cx_ref, caller, request),
         Command::Configure { config } => config::configure(cx_ref, config),
         Command::Archived { jobs } => tick::archived(cx_ref, jobs),
@@ -109,6 +110,7 @@ fn dispatch(cx: &mut Cx, cmd: &Command) -> Result<Reply, Reject> {
         Command::Tick => tick::tick(cx_ref),
     }?;
     settle::settle(cx);
+    preempt::give_back_cores(cx);
     Ok(reply)
 }
 

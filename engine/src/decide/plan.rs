@@ -1,8 +1,8 @@
 //! Applying the scheduler's plan. It was made from an older state, so each start is checked again from the outside; what
 //! no longer holds is dropped without a word: the next pass sees it.
 
-use super::{Cx, settle};
-use crate::command::{PlannedStart, Reply};
+use super::{Cx, preempt, settle};
+use crate::command::{PlannedPreemption, PlannedStart, Reply};
 use crate::dependency::singleton_blocked;
 use crate::effect::Effect;
 use crate::event::Event;
@@ -14,15 +14,29 @@ use crate::state::State;
 use sluice_model::partition::PartitionState;
 use sluice_model::request::Exclusive;
 use sluice_model::{Allocation, JobId, NodeAlloc, PartitionSpec};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-pub(super) fn apply_plan(cx: &mut Cx, starts: &[PlannedStart]) -> Result<Reply, Reject> {
+pub(super) fn apply_plan(
+    cx: &mut Cx,
+    starts: &[PlannedStart],
+    preemptions: &[PlannedPreemption],
+    lapsed: &[JobId],
+) -> Result<Reply, Reject> {
     let mut jobs = Vec::new();
+    preempt::lapse(cx, lapsed);
     let mut licenses = None;
     let mut limits = if starts.is_empty() { None } else { query::Counted::new(cx, cx.now) };
     for start in starts {
-        if !may_apply(cx, start, &mut licenses) {
+        let over = preemptions.iter().find(|p| (p.job, p.index) == (start.job, start.index));
+        let lenders = match over {
+            Some(preemption) => match preempt::lenders(cx, preemption) {
+                Some(lenders) => lenders,
+                None => continue,
+            },
+            None => BTreeSet::new(),
+        };
+        if !may_apply(cx, start, &mut licenses, &lenders) {
             continue;
         }
         if let (Some(limits), Some(job)) = (&mut limits, cx.job_now(start.job))
@@ -30,11 +44,19 @@ pub(super) fn apply_plan(cx: &mut Cx, starts: &[PlannedStart]) -> Result<Reply, 
         {
             continue;
         }
+        if let Some(preemption) = over {
+            let id = start.index.map_or(start.job, |_| cx.id_for_task(start.job));
+            preempt::suspend_for(cx, preemption, id);
+        }
         let job = begin(cx, start);
         if let (Some(used), Some(job)) = (&mut licenses, cx.job_now(job)) {
             add_licenses(used, &job);
         }
         jobs.push(job);
+    }
+    let started = |p: &PlannedPreemption| starts.iter().any(|s| (p.job, p.index) == (s.job, s.index));
+    for preemption in preemptions.iter().filter(|p| !started(p)) {
+        preempt::preempt(cx, preemption);
     }
     Ok(Reply::Affected { jobs })
 }
@@ -70,29 +92,37 @@ fn begin(cx: &mut Cx, start: &PlannedStart) -> JobId {
     id
 }
 
-fn may_apply(cx: &Cx, start: &PlannedStart, licenses: &mut Option<BTreeMap<String, u32>>) -> bool {
-    let Some(job) = cx.jobs.get(&start.job) else { return false };
+/// It is its turn, as far as others do not matter.
+pub(super) fn is_due(cx: &Cx, job: &Job, index: Option<u32>) -> bool {
     let eligible = matches!(job.phase, Phase::Pending)
         && job.hold == Hold::No
         && job.priority > 0
         && job.eligible.is_some()
         && settle::may_start(job, cx.now);
-    let index_fits = match (job.array.together(), start.index) {
+    let index_fits = match (job.array.together(), index) {
         (Some(indices), Some(index)) => indices.contains(index),
         (Some(_), None) => false,
         (None, index) => index.is_none(),
     };
-    if !eligible || !index_fits || (wants_singleton(job) && singleton_blocked(cx, job)) {
-        return false;
-    }
-    if query::array_room(cx, job) == Some(0) {
+    let blocked = wants_singleton(job) && singleton_blocked(cx, job);
+    eligible && index_fits && !blocked && query::array_room(cx, job) != Some(0)
+}
+
+fn may_apply(
+    cx: &Cx,
+    start: &PlannedStart,
+    licenses: &mut Option<BTreeMap<String, u32>>,
+    lenders: &BTreeSet<JobId>,
+) -> bool {
+    let Some(job) = cx.jobs.get(&start.job) else { return false };
+    if !is_due(cx, job, start.index) {
         return false;
     }
     let Some(partition) = cx.partitions.get(&start.partition) else { return false };
     job.partitions.contains(&start.partition)
         && matches!(partition.state, PartitionState::Up | PartitionState::Drain)
         && start.time_limit <= partition.max_time
-        && allocation_fits(cx, job, partition, &start.allocation)
+        && allocation_fits(cx, job, partition, &start.allocation, lenders)
         && licenses_fit(cx, job, licenses)
 }
 
@@ -101,7 +131,13 @@ pub(crate) fn is_exclusive(job: &Job, partition: Option<&PartitionSpec>) -> bool
     job.spec.request.exclusive != Exclusive::No || partition.is_some_and(|p| p.exclusive)
 }
 
-fn allocation_fits(state: &State, job: &Job, partition: &PartitionSpec, allocation: &Allocation) -> bool {
+fn allocation_fits(
+    state: &State,
+    job: &Job,
+    partition: &PartitionSpec,
+    allocation: &Allocation,
+    lenders: &BTreeSet<JobId>,
+) -> bool {
     let exclusive = is_exclusive(job, Some(partition));
     let mut names: Vec<_> = allocation.names().collect();
     names.sort();
@@ -111,12 +147,13 @@ fn allocation_fits(state: &State, job: &Job, partition: &PartitionSpec, allocati
         && allocation.nodes.iter().all(|part| {
             partition.nodes.contains(&part.node)
                 && query::available(state, &part.node)
-                && part_fits(state, part, exclusive)
+                && part_fits(state, part, exclusive, lenders)
         })
 }
 
-/// The part lies within the node's hardware and touches nothing that another job holds.
-fn part_fits(state: &State, part: &NodeAlloc, exclusive: bool) -> bool {
+/// The part lies within the node's hardware and touches nothing that another job holds, but for the cores of those that
+/// are suspended for it.
+fn part_fits(state: &State, part: &NodeAlloc, exclusive: bool, lenders: &BTreeSet<JobId>) -> bool {
     let Some(node) = state.nodes.get(&part.node) else { return false };
     let inside = !part.cpus.is_empty()
         && part.cpus.last().is_some_and(|c| c < node.spec.cpus)
@@ -131,14 +168,15 @@ fn part_fits(state: &State, part: &NodeAlloc, exclusive: bool) -> bool {
                 .sum();
             g.indices.len() <= count
         });
-    if !inside || (exclusive && !node.jobs.is_empty()) {
+    if !inside || (exclusive && node.jobs.iter().any(|j| !lenders.contains(j))) {
         return false;
     }
     let mut memory = part.memory_mb;
     for other in &node.jobs {
         let Some(other) = state.jobs.get(other) else { continue };
         let theirs = other.partition.as_ref().and_then(|p| state.partitions.get(p));
-        if is_exclusive(other, theirs.map(Arc::as_ref)) {
+        let lends = lenders.contains(&other.id);
+        if !lends && is_exclusive(other, theirs.map(Arc::as_ref)) {
             return false;
         }
         let Some(held) = other.run().and_then(|r| r.allocation.on(&part.node)) else { continue };
@@ -147,7 +185,7 @@ fn part_fits(state: &State, part: &NodeAlloc, exclusive: bool) -> bool {
             // Devices of one name share their numbers, whatever their kind.
             held.gres.iter().any(|h| h.name == g.name && !h.indices.is_disjoint(&g.indices))
         });
-        if !part.cpus.is_disjoint(&held.cpus) || shares_devices {
+        if (!lends && !part.cpus.is_disjoint(&held.cpus)) || shares_devices {
             return false;
         }
     }

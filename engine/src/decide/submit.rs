@@ -106,6 +106,7 @@ pub(crate) fn new_job(state: &State, now: Time, caller: &Caller, spec: &JobSpec)
         system_comment: None,
         phase: Phase::Pending,
         steps: imbl::OrdMap::new(),
+        claim: None,
         past_runs: Vec::new(),
     };
     if spec.dependency.is_some() {

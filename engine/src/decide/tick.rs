@@ -1,9 +1,9 @@
 //! What time brings: begin times, dependencies with a delay, limits and grace periods, silent nodes, and finished jobs
 //! for the history. Looks only at what is due.
 
-use super::Cx;
 use super::node::NOT_RESPONDING;
 use super::settle::{reconsider, refresh_eligible};
+use super::{Cx, preempt};
 use crate::command::Reply;
 use crate::effect::Effect;
 use crate::event::Event;
@@ -62,6 +62,10 @@ fn running_due(cx: &mut Cx, job: &Job, run: &Run) {
     let end = limit_end(job, run);
     if job.spec.deadline.is_some_and(|t| t <= now) {
         cx.start_ending(job.id, Outcome::of(JobState::Deadline, Reason::DeadLine), AfterEnd::Finish);
+        return;
+    }
+    if run.preempted.as_ref().and_then(|p| p.ends).is_some_and(|t| t <= now) {
+        preempt::end(cx, job.id);
         return;
     }
     let over = cx.timing_ms(|t| t.over_time_limit_minutes.saturating_mul(60));

@@ -72,6 +72,7 @@ pub(super) fn partition_updated(state: &mut State, name: &str, change: &Partitio
     p.allow_accounts = c.allow_accounts.unwrap_or(p.allow_accounts);
     p.allow_qos = c.allow_qos.unwrap_or(p.allow_qos);
     p.nodes = c.nodes.unwrap_or(p.nodes);
+    p.preempt_mode = c.preempt_mode.or(p.preempt_mode);
     p.grace_secs = c.grace_secs.unwrap_or(p.grace_secs);
     p.default = c.default.unwrap_or(p.default);
     let retier = p.priority_tier != old.priority_tier;

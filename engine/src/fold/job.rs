@@ -1,7 +1,7 @@
 //! Events about jobs.
 
 use crate::event::Event;
-use crate::job::{AfterEnd, ArrayRole, Hold, Job, Outcome, PastRun, Phase, Run};
+use crate::job::{AfterEnd, ArrayRole, Hold, Job, Outcome, PastRun, Phase, Preempted, Run};
 use crate::state::State;
 use sluice_model::index_set::IndexSet;
 use sluice_model::{JobId, JobState, NodeName, Time};
@@ -14,7 +14,12 @@ pub(super) fn apply(state: &mut State, event: &Event) {
             state.last_job_id = state.last_job_id.max(job.id.0);
             state.put(job.id, Some(Job::clone(job)));
         }
-        Event::JobEligible { job, at } => state.edit(*job, |j| j.eligible = *at),
+        Event::JobEligible { job, at } => state.edit(*job, |j| {
+            j.eligible = *at;
+            if at.is_none() {
+                j.claim = None;
+            }
+        }),
         Event::DependencyChanged { job, waiting_on, failed } => state.edit(*job, |j| {
             j.waiting_on = waiting_on.clone().map(Box::new);
             j.dependency_failed = *failed;
@@ -39,6 +44,15 @@ pub(super) fn apply(state: &mut State, event: &Event) {
         Event::JobKilled { job } => edit_run(state, *job, |run| run.kill_at = None),
         Event::JobWarned { job } => edit_run(state, *job, |run| run.warned = true),
         Event::JobMailed { job, what } => edit_run(state, *job, |run| run.mailed |= what),
+        Event::JobPreempted { job, by, mode, within, at, ends } => edit_run(state, *job, |run| {
+            let (by, mode, within, at, ends) = (*by, *mode, *within, *at, *ends);
+            run.preempted = Some(Box::new(Preempted { by, mode, within, at, ends }));
+            if ends.is_none() {
+                run.suspended_since = run.suspended_since.or(Some(at));
+                run.lends = true;
+            }
+        }),
+        Event::JobClaimed { job, claim } => state.edit(*job, |j| j.claim.clone_from(claim)),
         Event::JobSuspended { job, at } => edit_run(state, *job, |run| run.suspended_since = Some(*at)),
         Event::JobResumed { job, at } => edit_run(state, *job, |run| resume(run, *at)),
         Event::JobCompleting { job, outcome, at, waiting_for, then } => {
@@ -48,6 +62,7 @@ pub(super) fn apply(state: &mut State, event: &Event) {
         Event::JobEnded { job, outcome, at } => state.edit(*job, |j| {
             if matches!(j.phase, Phase::Pending) {
                 j.phase = Phase::Ended { run: None, outcome: outcome.clone(), ended: *at };
+                j.claim = None;
             }
         }),
         Event::JobRequeued { job, attempt, not_before, hold, at } => {
@@ -84,6 +99,8 @@ fn edit_run(state: &mut State, id: JobId, change: impl FnOnce(&mut Run)) {
 }
 
 fn resume(run: &mut Run, at: Time) {
+    // One that is being ended can't have its cores back from those that have them.
+    run.lends &= run.ending.is_some();
     if let Some(since) = run.suspended_since.take() {
         let ms = u64::try_from(at.0.saturating_sub(since.0)).unwrap_or(0);
         run.suspended_ms = run.suspended_ms.saturating_add(ms);
@@ -163,6 +180,8 @@ fn started(state: &mut State, event: &Event) {
         then: AfterEnd::Finish,
         backfilled: *backfilled,
         mailed: 0,
+        preempted: None,
+        lends: false,
     };
     state.edit(*job, |j| {
         j.attempt = *attempt;
@@ -170,6 +189,7 @@ fn started(state: &mut State, event: &Event) {
         j.time_limit = *time_limit;
         j.priority = priority.unwrap_or(j.priority);
         j.phase = Phase::Running(Box::new(run));
+        j.claim = None;
     });
     busy(state, allocation.names(), *at);
 }
@@ -257,6 +277,7 @@ fn updated(job: &mut Job, event: &Event) {
         return;
     };
     job.spec = Arc::clone(spec);
+    job.claim = None;
     job.time_limit = *time_limit;
     job.partitions.clone_from(partitions);
     job.association = *association;

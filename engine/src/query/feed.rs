@@ -11,7 +11,7 @@ use crate::index::{SchedKey, wants_singleton};
 use crate::job::{Job, Phase};
 use crate::state::State;
 use imbl::ordmap::DiffItem;
-use sluice_model::{JobId, OsBytes, Time};
+use sluice_model::{JobId, NodeName, OsBytes, Time};
 use sluice_sched::{Input, PendingJob, Plan, Policy, RunningJob, Scheduler};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -64,6 +64,10 @@ pub struct Feed {
     patient: BTreeSet<JobId>,
     /// Of the last update; None before the first.
     now: Option<Time>,
+    /// Eligible jobs for which others have to go: whom they wait for changes without them.
+    claimants: BTreeSet<JobId>,
+    /// Jobs that lent their cores when last looked at.
+    lending: BTreeSet<JobId>,
 }
 
 /// So many of a user's jobs, from `next` on and then from the first.
@@ -125,6 +129,16 @@ impl Feed {
             }
             _ => self.rebuild(state, now, outlook),
         }
+        // Who has the cores of a suspended job is seen in both records.
+        let lending: BTreeSet<JobId> = self.lending.iter().chain(&state.index.lending).copied().collect();
+        self.lending = state.index.lending.iter().copied().collect();
+        let of_lender = |id: &JobId| state.jobs.get(id).and_then(|j| j.run()).map(|r| r.allocation.names());
+        let nodes: BTreeSet<&NodeName> = lending.iter().filter_map(of_lender).flatten().collect();
+        let around: BTreeSet<JobId> =
+            nodes.iter().filter_map(|n| state.nodes.get(*n)).flat_map(|n| &n.jobs).copied().collect();
+        for job in around.iter().filter_map(|id| state.jobs.get(id)).filter(|j| holds(j)) {
+            show_running(&mut self.scheduler, state, job, now, outlook);
+        }
         for id in &self.suspended {
             if let Some(job) = state.jobs.get(id) {
                 show_running(&mut self.scheduler, state, job, now, outlook);
@@ -140,6 +154,8 @@ impl Feed {
         self.changed.clear();
         self.patient.clear();
         self.predicts = outlook.predicts();
+        self.claimants.clear();
+        self.lending.clear();
         let mut all = input(state, now, usize::MAX);
         scheduling::show(state, outlook, &mut all);
         self.scheduler.rebuild(&all);
@@ -230,6 +246,12 @@ impl Feed {
 
     fn dependent(&mut self, state: &State, outlook: &impl Outlook, again: &Again) {
         let mut arrays = again.arrays.clone();
+        for id in self.claimants.clone() {
+            match state.jobs.get(&id).and_then(|j| j.array_id()) {
+                Some(array) => _ = arrays.insert(array),
+                None => self.show(state, id, &mut Room::default(), outlook),
+            }
+        }
         for name in &again.names {
             for id in self.named.get(name).cloned().unwrap_or_default() {
                 let array = state.jobs.get(&id).and_then(|j| j.array_id());
@@ -326,6 +348,9 @@ impl Feed {
         if self.predicts {
             self.of_users.entry(job.spec.uid).or_default().insert(job.id);
         }
+        if job.claim.is_some() {
+            self.claimants.insert(job.id);
+        }
         if let Some(array) = job.array_id() {
             self.arrays.entry(array).or_default().insert(job.id);
         }
@@ -338,6 +363,7 @@ impl Feed {
         if self.predicts {
             strike(&mut self.of_users, &job.spec.uid, job.id);
         }
+        self.claimants.remove(&job.id);
         if let Some(array) = job.array_id() {
             strike(&mut self.arrays, &array, job.id);
         }
@@ -378,6 +404,11 @@ fn holds_alike(old: &Job, new: &Job) -> bool {
             Arc::ptr_eq(&a.allocation, &b.allocation)
                 && a.started == b.started
                 && (a.kill_at, a.suspended_since, a.suspended_ms) == (b.kill_at, b.suspended_since, b.suspended_ms)
+                && a.preempted == b.preempted
+                && a.lends == b.lends
+                && a.ending.is_some() == b.ending.is_some()
+                && old.priority == new.priority
+                && old.requeue == new.requeue
                 && old.time_limit == new.time_limit
                 && old.partition == new.partition
                 && Arc::ptr_eq(&old.spec, &new.spec)

@@ -3,12 +3,13 @@
 use super::board::Board;
 use super::feed::Outlook;
 use super::nodes::takes_work;
+use super::preemption;
 use crate::decide::plan::is_exclusive;
 use crate::dependency::singleton_blocked;
 use crate::index::{limit_end, wants_singleton};
 use crate::job::{ArrayRole, Job, Phase, Run};
 use crate::state::State;
-use sluice_model::{JobId, Time};
+use sluice_model::{Allocation, JobId, Time};
 use sluice_sched::limits::Charge;
 use sluice_sched::{Input, NodeView, PendingJob, Requested, RunningJob};
 use std::cmp::Reverse;
@@ -79,6 +80,7 @@ pub(super) fn input(state: &State, now: Time, depth: usize) -> Input {
         policy: hardware.policy.clone(),
         licenses: hardware.licenses.clone(),
         limits: None,
+        preemption: preemption::rules(state),
     }
 }
 
@@ -87,10 +89,18 @@ pub(super) fn running_job(state: &State, job: &Job, now: Time) -> Option<Running
     let ends = match &job.phase {
         Phase::Running(run) => match (run.kill_at, run.suspended_since) {
             (Some(kill), _) => Some(kill),
+            (None, Some(_)) if run.lends => lent_until(state, job, run, now),
             // It goes on when it is resumed; until then its end moves away.
             (None, Some(since)) => limit_end(job, &Run { suspended_since: None, ..Run::clone(run) })
                 .map(|end| Time(end.0.saturating_add(now.0.saturating_sub(since.0)))),
-            (None, None) => limit_end(job, run),
+            (None, None) => match run.preempted.as_ref().and_then(|p| p.ends) {
+                // Told to go: at its limit or after its grace and KillWait.
+                Some(ends) => {
+                    let gone = State::later(ends, state.timing_ms(|t| t.kill_wait_secs));
+                    Some(limit_end(job, run).map_or(gone, |end| end.min(gone)))
+                }
+                None => limit_end(job, run),
+            },
         },
         _ => Some(now),
     };
@@ -100,6 +110,9 @@ pub(super) fn running_job(state: &State, job: &Job, now: Time) -> Option<Running
     {
         // Only what is not yet confirmed gone is still held.
         Arc::make_mut(&mut allocation).nodes.retain(|n| waiting_for.contains(&n.node));
+    }
+    if !state.index.lending.is_empty() && !run.lends {
+        return_lent(state, &mut allocation);
     }
     let partition = job.partition.as_ref().and_then(|p| state.partitions.get(p));
     Some(RunningJob {
@@ -111,7 +124,43 @@ pub(super) fn running_job(state: &State, job: &Job, now: Time) -> Option<Running
         partition: job.partition.as_ref().and_then(|p| state.index.hardware.partition_position.get(p).copied()),
         licenses: BTreeMap::clone(&job.spec.licenses),
         charge: Charge::default(),
+        victim: preemption::victim(state, job, now),
     })
+}
+
+/// Cores that belong to jobs suspended for others count as theirs: they have them back as soon as nobody uses them.
+fn return_lent(state: &State, allocation: &mut Arc<Allocation>) {
+    for lender in state.index.lending.iter().filter_map(|id| state.jobs.get(id)?.run()) {
+        for theirs in &lender.allocation.nodes {
+            let borrowed = allocation.on(&theirs.node).is_some_and(|own| !own.cpus.is_disjoint(&theirs.cpus));
+            if borrowed {
+                let nodes = &mut Arc::make_mut(allocation).nodes;
+                let own = nodes.iter_mut().filter(|own| own.node == theirs.node);
+                own.for_each(|own| own.cpus = own.cpus.difference(&theirs.cpus));
+            }
+        }
+    }
+}
+
+/// A job that is suspended for others goes on when the last of them ends.
+fn lent_until(state: &State, job: &Job, run: &Run, now: Time) -> Option<Time> {
+    let since = run.suspended_since?;
+    let end = limit_end(job, &Run { suspended_since: None, ..Run::clone(run) })?;
+    let left = end.0.saturating_sub(since.0).max(0);
+    let mut back = now;
+    for part in &run.allocation.nodes {
+        for id in state.nodes.get(&part.node).into_iter().flat_map(|n| &n.jobs).filter(|id| **id != job.id) {
+            let Some(other) = state.jobs.get(id) else { continue };
+            let Some(theirs) = other.run().filter(|r| !r.lends) else { continue };
+            if theirs.allocation.on(&part.node).is_some_and(|p| !p.cpus.is_disjoint(&part.cpus)) {
+                back = back.max(match &other.phase {
+                    Phase::Running(run) => run.kill_at.or_else(|| limit_end(other, run))?,
+                    _ => now,
+                });
+            }
+        }
+    }
+    Some(State::later(back, left))
 }
 
 fn pending_jobs(state: &State, depth: usize) -> Vec<PendingJob> {
@@ -187,6 +236,8 @@ pub(crate) fn pending_job(state: &State, job: &Job, indices: Vec<u32>) -> Pendin
         deadline: job.spec.deadline,
         exclusive: is_exclusive(job, None),
         charge: Charge::default(),
+        preemptor: preemption::preemptor(state, job),
+        claim: preemption::claim(state, job),
     }
 }
 

@@ -9,6 +9,7 @@
 
 mod node;
 mod order;
+mod preemption;
 mod resources;
 mod rules;
 mod sooner;
@@ -107,9 +108,14 @@ pub fn why(state: &State, now: Time, board: &Board, id: JobId, index: Option<u32
         Phase::Pending => {
             let mut answer = empty(job);
             waiting(state, now, board, job, &mut answer);
+            preemption::before(job, &mut answer);
             Some(answer)
         }
-        _ => Some(why_started(job)),
+        _ => {
+            let mut answer = why_started(job);
+            preemption::now(state, job, &mut answer);
+            Some(answer)
+        }
     }
 }
 
@@ -169,6 +175,7 @@ fn waiting(state: &State, now: Time, board: &Board, job: &Job, answer: &mut Why)
     }
     let said = plan.reasons.iter().find(|(id, _)| *id == job.id).map(|(_, reason)| *reason);
     answer.reason = said.unwrap_or(Reason::Priority);
+    preemption::waiting(state, job, &plan, answer);
     ahead(state, &input, &asked, answer);
     match limits::hit(state, now, board, job) {
         Some(hit) if hit.reason == answer.reason => rules::limit(&hit, answer),

@@ -230,7 +230,7 @@ fn a_plan_made_before_a_limit_was_set_does_not_break_it() {
     let plan = sluice_sched::plan(&scheduler_input(&w.state, w.now));
     assert_eq!(plan.starts.len(), 2);
     w.account(modify_user("user1500", limit(CountLimit::MaxJobs, 1)));
-    let reply = w.ok(Command::ApplyPlan { starts: plan.starts });
+    let reply = w.ok(Command::ApplyPlan { starts: plan.starts, preemptions: plan.preemptions, lapsed: plan.lapsed });
     assert_eq!(reply, crate::command::Reply::Affected { jobs: vec![jobs[0]] });
 }
 

@@ -75,11 +75,11 @@ fn a_start_planned_before_the_cores_were_taken_is_dropped() {
     let mut w = World::new();
     w.submit(cores(4));
     let plan = sluice_sched::plan(&query::scheduler_input(&w.state, w.now));
-    w.ok(Command::ApplyPlan { starts: plan.starts.clone() });
+    w.ok(Command::ApplyPlan { starts: plan.starts.clone(), preemptions: Vec::new(), lapsed: Vec::new() });
     let other = w.submit(cores(4));
     let mut stale = plan.starts;
     stale[0].job = other;
-    w.ok(Command::ApplyPlan { starts: stale });
+    w.ok(Command::ApplyPlan { starts: stale, preemptions: Vec::new(), lapsed: Vec::new() });
     assert_eq!(w.state_of(other), JobState::Pending);
 }
 
@@ -111,7 +111,7 @@ fn a_start_planned_before_a_hold_a_drain_or_a_closed_partition_is_dropped() {
                 }),
             }),
         };
-        w.ok(Command::ApplyPlan { starts: plan.starts });
+        w.ok(Command::ApplyPlan { starts: plan.starts, preemptions: plan.preemptions, lapsed: plan.lapsed });
         assert_eq!(w.state_of(id), JobState::Pending, "case {what}");
     }
 }
@@ -133,7 +133,7 @@ fn licences_are_not_given_twice() {
         third.allocation.nodes[0].cpus = sluice_model::index_set::IndexSet::single(3);
         plan.starts.push(third);
     }
-    w.ok(Command::ApplyPlan { starts: plan.starts });
+    w.ok(Command::ApplyPlan { starts: plan.starts, preemptions: plan.preemptions, lapsed: plan.lapsed });
     assert_eq!(w.state_of(ids[1]), JobState::Running);
     assert_eq!(w.state_of(ids[2]), JobState::Pending);
 }

@@ -12,6 +12,7 @@ mod lifecycle;
 mod nodes;
 mod order;
 mod placement;
+mod preemption;
 mod requeue;
 mod submission;
 mod time;

@@ -62,7 +62,7 @@ fn who_used_much_of_late_comes_after_others_with_jobs_of_the_same_size() {
 /// A pass with the board that the cluster keeps.
 fn pass(w: &mut World) -> Vec<JobId> {
     let plan = sluice_sched::plan(&scheduler_input_with(&w.state, w.now, &w.board));
-    match w.ok(Command::ApplyPlan { starts: plan.starts }) {
+    match w.ok(Command::ApplyPlan { starts: plan.starts, preemptions: plan.preemptions, lapsed: plan.lapsed }) {
         Reply::Affected { jobs } => jobs,
         other => panic!("{other:?}"),
     }

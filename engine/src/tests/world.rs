@@ -73,6 +73,7 @@ pub fn partition(name: &str, nodes: &[&str], default: bool) -> PartitionSpec {
         max_memory_per_node_mb: None,
         max_cpus_per_node: None,
         grace_secs: 0,
+        preempt_mode: None,
         billing_weights: sluice_model::tres_weights::TresWeights::default(),
         qos: None,
     }
@@ -100,6 +101,7 @@ pub fn config() -> ClusterConfig {
         mail: MailConfig::default(),
         accounting: sluice_model::config::AccountingConfig::default(),
         topology: Default::default(),
+        preemption: sluice_model::config::PreemptionConfig::default(),
         licenses: [("fluent".to_owned(), 2)].into(),
     }
 }
@@ -240,7 +242,7 @@ impl World {
     pub fn schedule(&mut self) -> Vec<JobId> {
         let input = query::scheduler_input(&self.state, self.now);
         let plan = sluice_sched::plan(&input);
-        match self.ok(Command::ApplyPlan { starts: plan.starts }) {
+        match self.ok(Command::ApplyPlan { starts: plan.starts, preemptions: plan.preemptions, lapsed: plan.lapsed }) {
             Reply::Affected { jobs } => jobs,
             other => panic!("{other:?}"),
         }

@@ -160,6 +160,8 @@ pub struct Qos {
     pub preempt: BTreeSet<String>,
     /// What is done with jobs of this QOS when they are preempted.
     pub preempt_mode: PreemptMode,
+    /// Its jobs may preempt each other, by priority (WITHIN).
+    pub preempt_within: bool,
     /// A job must have run so long before it can be preempted; None: the cluster's time.
     pub preempt_exempt_secs: Option<u32>,
     /// Usage is multiplied by it.
@@ -183,6 +185,7 @@ impl Qos {
             grace_secs: 0,
             preempt: BTreeSet::new(),
             preempt_mode: PreemptMode::Cluster,
+            preempt_within: false,
             preempt_exempt_secs: None,
             usage_factor: Factor::ONE,
             usage_threshold: None,

@@ -148,6 +148,7 @@ pub struct QosChange {
     pub grace_secs: Option<u32>,
     pub preempt: Vec<ListEdit>,
     pub preempt_mode: Option<PreemptMode>,
+    pub preempt_within: Option<bool>,
     pub preempt_exempt_secs: Option<Option<u32>>,
     pub usage_factor: Option<Factor>,
     pub usage_threshold: Option<Option<Factor>>,
@@ -171,6 +172,7 @@ impl QosChange {
         q.grace_secs = self.grace_secs.unwrap_or(q.grace_secs);
         self.preempt.iter().for_each(|edit| edit.apply(&mut q.preempt));
         q.preempt_mode = self.preempt_mode.unwrap_or(q.preempt_mode);
+        q.preempt_within = self.preempt_within.unwrap_or(q.preempt_within);
         q.preempt_exempt_secs = self.preempt_exempt_secs.unwrap_or(q.preempt_exempt_secs);
         q.usage_factor = self.usage_factor.unwrap_or(q.usage_factor);
         q.usage_threshold = self.usage_threshold.unwrap_or(q.usage_threshold);

@@ -65,6 +65,7 @@ pub(super) fn partition(p: &PartitionSpec) -> Vec<Field> {
         ("max_memory_per_node_mb", memory(p.max_memory_per_node_mb)),
         ("max_cpus_per_node", number(p.max_cpus_per_node)),
         ("grace_secs", Some(p.grace_secs.to_string())),
+        ("preempt_mode", p.preempt_mode.map(|m| quote(m.as_str()))),
         ("billing_weights", Some(quote(&p.billing_weights.to_string()))),
         ("qos", p.qos.as_deref().map(quote)),
     ]
@@ -124,6 +125,7 @@ pub(super) fn sections(c: &ClusterConfig) -> Vec<(&'static str, Vec<Field>)> {
             ],
         ),
         ("priority", super::priority::fields(&c.priority)),
+        ("preemption", super::preemption::fields(&c.preemption)),
         (
             "limits",
             vec![

@@ -7,6 +7,7 @@ mod defaults;
 mod diff;
 mod fields;
 mod parse;
+mod preemption;
 mod print;
 mod priority;
 mod problem;
@@ -17,6 +18,7 @@ mod topology;
 
 pub use diff::diff;
 pub use parse::parse;
+pub use preemption::{Mode, PreemptKind, PreemptionConfig};
 pub use print::to_toml;
 pub use priority::{PriorityConfig, PriorityFlags, PriorityKind, UsageReset};
 pub use problem::ConfigProblem;
@@ -45,6 +47,7 @@ pub struct ClusterConfig {
     pub mail: MailConfig,
     pub accounting: AccountingConfig,
     pub topology: TopologyConfig,
+    pub preemption: PreemptionConfig,
     /// Licences of the cluster: name → count.
     pub licenses: std::collections::BTreeMap<String, u32>,
 }

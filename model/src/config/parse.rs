@@ -5,7 +5,7 @@ use super::reader::{Problems, Section};
 use super::{
     AccountingConfig, ClusterConfig, LimitsConfig, MailConfig, SchedulingConfig, SecurityConfig, TimingConfig,
 };
-use super::{priority, requeue, sections, topology};
+use super::{preemption, priority, requeue, sections, topology};
 use crate::accounting::Enforce;
 use crate::licenses::is_license_name;
 use std::collections::BTreeMap;
@@ -47,9 +47,19 @@ fn read(root: &Table, problems: &mut Problems<'_>) -> ClusterConfig {
         top.problem("cluster_name", "expected at most 40 letters, digits, - and _");
     }
     let tables = ["node", "partition"].map(|key| top.item(key));
-    let sections =
-        ["scheduling", "priority", "limits", "timing", "requeue", "security", "mail", "licenses", "accounting"]
-            .map(|key| (key, top.item(key)));
+    let sections = [
+        "scheduling",
+        "priority",
+        "limits",
+        "timing",
+        "requeue",
+        "security",
+        "mail",
+        "licenses",
+        "accounting",
+        "preemption",
+    ]
+    .map(|key| (key, top.item(key)));
     if tables[0].is_none() {
         top.problem("node", "is missing: a cluster needs at least one [[node]]");
     }
@@ -69,9 +79,20 @@ fn read(root: &Table, problems: &mut Problems<'_>) -> ClusterConfig {
         }
         item.as_table_like().map(|t| (t, item.span()))
     };
-    let found = ["scheduling", "priority", "limits", "timing", "requeue", "security", "mail", "licenses", "accounting"]
-        .map(&mut section);
-    let [a, p, b, c, r, d, e, f, g] = found;
+    let found = [
+        "scheduling",
+        "priority",
+        "limits",
+        "timing",
+        "requeue",
+        "security",
+        "mail",
+        "licenses",
+        "accounting",
+        "preemption",
+    ]
+    .map(&mut section);
+    let [a, p, b, c, r, d, e, f, g, h] = found;
     let topology = topology::read(map, declared, problems);
     ClusterConfig {
         cluster_name,
@@ -86,6 +107,7 @@ fn read(root: &Table, problems: &mut Problems<'_>) -> ClusterConfig {
         mail: e.map(|s| mail(open(s, "mail", problems))).unwrap_or_default(),
         accounting: g.map(|s| accounting(open(s, "accounting", problems))).unwrap_or_default(),
         topology,
+        preemption: h.map(|s| preemption::read(open(s, "preemption", problems))).unwrap_or_default(),
         licenses: f.map(|(t, _)| licenses(t, problems)).unwrap_or_default(),
     }
 }

@@ -237,6 +237,7 @@ fn partition(s: &mut Section<'_, '_, '_>, nodes: &[NodeSpec], known: Option<&BTr
         max_memory_per_node_mb: s.memory("max_memory_per_node_mb", 1),
         max_cpus_per_node: s.limit("max_cpus_per_node", 1..=MAX_CPUS).flatten(),
         grace_secs: s.number("grace_secs", 0..=31_536_000).unwrap_or(0),
+        preempt_mode: super::preemption::mode(s, "preempt_mode"),
         billing_weights: super::priority::tres_weights(s, "billing_weights"),
         qos: s.text("qos").filter(|q| !q.is_empty()),
     };

@@ -225,6 +225,7 @@ impl From<&Qos> for v1::Qos {
             preempt,
             preempt_mode,
             preempt_exempt_secs,
+            preempt_within,
             usage_factor,
             usage_threshold,
             limit_factor,
@@ -240,6 +241,7 @@ impl From<&Qos> for v1::Qos {
             preempt: list(preempt),
             preempt_mode: preempt_mode.code(),
             preempt_exempt_secs: *preempt_exempt_secs,
+            preempt_within: *preempt_within,
             usage_factor: usage_factor.0,
             usage_threshold: usage_threshold.map(|f| f.0),
             limit_factor: limit_factor.map(|f| f.0),
@@ -263,6 +265,7 @@ impl TryFrom<v1::Qos> for Qos {
             preempt_mode: PreemptMode::from_code(m.preempt_mode)
                 .ok_or_else(|| unknown("preempt_mode", m.preempt_mode))?,
             preempt_exempt_secs: m.preempt_exempt_secs,
+            preempt_within: m.preempt_within,
             usage_factor: Factor(m.usage_factor),
             usage_threshold: m.usage_threshold.map(Factor),
             limit_factor: m.limit_factor.map(Factor),

@@ -3,8 +3,8 @@
 use super::{Facts, Rule, Violation};
 use crate::plan::Plan;
 use sluice_model::index_set::IndexSet;
-use sluice_model::{JobId, NodeAlloc, NodeSpec};
-use std::collections::BTreeMap;
+use sluice_model::{JobId, NodeAlloc, NodeName, NodeSpec};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One job's part of a node.
 struct Holder<'a> {
@@ -14,6 +14,17 @@ struct Holder<'a> {
     partition: Option<u32>,
     /// Decided by this plan; what was there before is not this plan's fault.
     fresh: bool,
+    /// Who is suspended for it.
+    lenders: BTreeSet<JobId>,
+}
+
+fn shared_devices(one: &Holder<'_>, other: &Holder<'_>, node: &NodeName, bad: &mut impl FnMut(Rule, String)) {
+    for gres in &one.held.gres {
+        let shared = |g: &sluice_model::GresAlloc| g.name == gres.name && !g.indices.is_disjoint(&gres.indices);
+        if other.held.gres.iter().any(shared) {
+            bad(Rule::UsedTwice, format!("{} of {node} with job {}", gres.name, other.job));
+        }
+    }
 }
 
 pub(super) fn check(facts: &Facts<'_>, plan: &Plan, found: &mut Vec<Violation>) {
@@ -27,6 +38,7 @@ pub(super) fn check(facts: &Facts<'_>, plan: &Plan, found: &mut Vec<Violation>) 
                     whole: running.exclusive,
                     partition: running.partition,
                     fresh: false,
+                    lenders: BTreeSet::new(),
                 });
             }
         }
@@ -45,6 +57,7 @@ pub(super) fn check(facts: &Facts<'_>, plan: &Plan, found: &mut Vec<Violation>) 
                     whole,
                     partition: partition.map(|p| p.0),
                     fresh: true,
+                    lenders: super::preempted::lenders(plan, start.job),
                 });
             }
         }
@@ -74,19 +87,18 @@ fn node(facts: &Facts<'_>, spec: &NodeSpec, holders: &[Holder<'_>], found: &mut 
             if i == j || (other.fresh && j < i) {
                 continue;
             }
+            // A job that is suspended for it shares all but memory and devices.
+            if one.lenders.contains(&other.job) || other.lenders.contains(&one.job) {
+                shared_devices(one, other, name, &mut bad);
+                continue;
+            }
             if !one.held.cpus.is_disjoint(&other.held.cpus) {
                 bad(Rule::UsedTwice, format!("CPUs of {name} with job {}", other.job));
             }
             if one.whole || other.whole {
                 bad(Rule::UsedTwice, format!("{name} is whole for one of it and job {}", other.job));
             }
-            for gres in &one.held.gres {
-                let shared =
-                    |g: &&sluice_model::GresAlloc| g.name == gres.name && !g.indices.is_disjoint(&gres.indices);
-                if other.held.gres.iter().find(shared).is_some() {
-                    bad(Rule::UsedTwice, format!("{} of {name} with job {}", gres.name, other.job));
-                }
-            }
+            shared_devices(one, other, name, &mut bad);
         }
         let memory: u64 = holders.iter().map(|h| h.held.memory_mb).sum();
         if one.held.memory_mb > 0 && memory > spec.memory_mb {
@@ -94,7 +106,11 @@ fn node(facts: &Facts<'_>, spec: &NodeSpec, holders: &[Holder<'_>], found: &mut 
         }
         let view = one.partition.and_then(|p| facts.input.partitions.get(p as usize));
         if let Some(max) = view.and_then(|p| p.max_cpus_per_node) {
-            let used: u64 = holders.iter().filter(|h| h.partition == one.partition).map(|h| h.held.cpus.len()).sum();
+            let used: u64 = holders
+                .iter()
+                .filter(|h| h.partition == one.partition && !one.lenders.contains(&h.job))
+                .map(|h| h.held.cpus.len())
+                .sum();
             if used > u64::from(max) {
                 bad(Rule::PartitionCpus, format!("{used} CPUs of {name}, limit {max}"));
             }

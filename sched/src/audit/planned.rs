@@ -5,9 +5,9 @@
 
 use super::{Facts, Rule, Violation, features};
 use crate::input::{PartitionView, PendingJob};
-use crate::plan::{Plan, PlannedReservation};
+use crate::plan::{Plan, PlannedReservation, Start};
 use sluice_model::request::{GresScope, MemoryRequest};
-use sluice_model::{NodeSpec, Time, TimeLimit};
+use sluice_model::{NodeSpec, TimeLimit};
 use std::collections::BTreeMap;
 
 /// Something that holds a part of a node for a while.
@@ -53,21 +53,32 @@ fn holders(facts: &Facts<'_>, plan: &Plan) -> Vec<Stay> {
     };
     for running in &facts.input.running {
         for held in &running.allocation.nodes {
-            let end = running.planned_end(Time(facts.now()), facts.input.policy.overrun);
+            let end = super::preempted::end(facts, plan, running);
             add(held, end.map_or(i64::MAX, |t| t.0), running.exclusive);
         }
     }
     for start in &plan.starts {
-        let expected = facts.pending.get(&start.job).and_then(|j| j.expected_ms);
+        let lenders = super::preempted::lenders(plan, start.job);
+        let lenders: Vec<_> = facts.input.running.iter().filter(|r| lenders.contains(&r.job)).collect();
         let whole = match (facts.pending.get(&start.job), facts.partition(&start.partition)) {
             (Some(job), Some((_, partition))) => facts.whole(job, partition),
             _ => false,
         };
         for held in &start.allocation.nodes {
-            add(held, facts.now().saturating_add(millis(expected, start.time_limit)), whole);
+            let mut held = held.clone();
+            // Cores that are lent stay with their owner.
+            for theirs in lenders.iter().filter_map(|r| r.allocation.on(&held.node)) {
+                held.cpus = held.cpus.difference(&theirs.cpus);
+            }
+            add(&held, facts.now().saturating_add(stay(facts, start)), whole);
         }
     }
     stays
+}
+
+/// How long a started job will stay, milliseconds.
+pub(super) fn stay(facts: &Facts<'_>, start: &Start) -> i64 {
+    millis(facts.pending.get(&start.job).and_then(|j| j.expected_ms), start.time_limit)
 }
 
 /// How long it will stay, as far as is known.

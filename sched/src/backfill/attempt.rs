@@ -1,5 +1,6 @@
 //! One job: started, or planned, or told why it waits.
 
+use super::preempt::Taken;
 use super::{Due, Pass, Placed};
 use crate::feasibility::Limits;
 use crate::jobs::Pending;
@@ -52,7 +53,7 @@ impl Pass<'_> {
         Err(hit.reason)
     }
 
-    fn all_started(&mut self, key: Key) {
+    pub(super) fn all_started(&mut self, key: Key) {
         let job = key.job();
         self.started.insert(job);
         // It was blocked in one partition and started in another.
@@ -91,6 +92,21 @@ impl Pass<'_> {
             },
             Err(reason) => reason,
         };
+        if matches!(cause, Reason::Resources | Reason::Licenses) && !self.fits_elsewhere(class, key, job) {
+            match self.preempt(class, key, job, limits, index) {
+                Taken::Started => {
+                    if own.is_some() {
+                        self.look_again(key);
+                    }
+                    return Ok(());
+                }
+                Taken::Planned => {
+                    self.seen_everywhere(key, job);
+                    return Err(Reason::Resources);
+                }
+                Taken::No => {}
+            }
+        }
         let p = self.classes.get(class).shape.partition as usize;
         let first = self.blocked[p].is_none_or(|other| other == id);
         if cause == Reason::Resources && self.blocked[p].is_none() {
@@ -109,6 +125,34 @@ impl Pass<'_> {
         Err(if cause == Reason::Resources && !first { Reason::Priority } else { cause })
     }
 
+    /// It starts in another of its partitions, where it comes later in the queue: nobody has to go for it.
+    fn fits_elsewhere(&mut self, class: u32, key: Key, job: &Pending) -> bool {
+        if job.entries().len() < 2 || !self.hunts(class) {
+            return false;
+        }
+        let now = self.timeline.now;
+        let later = job.entries().iter().filter(|e| e.key > key);
+        let fits = later.filter(|entry| {
+            self.classes.run(entry.class);
+            let possible = matches!(self.classes.get(entry.class).shape.verdict, Verdict::Possible);
+            possible
+                && before_deadline(now, job, entry.limits)
+                    .is_ok_and(|limits| self.fit(entry.class, entry.key, job, limits).is_ok())
+        });
+        let fits: Vec<_> = fits.collect();
+        for entry in &fits {
+            self.due.push(Reverse((entry.key, Due::Job(entry.class))));
+        }
+        !fits.is_empty()
+    }
+
+    /// What can be said of it is said: it need not be looked at in its other partitions.
+    pub(super) fn seen_everywhere(&mut self, key: Key, job: &Pending) {
+        for entry in job.entries() {
+            self.seen.insert((key.job(), entry.key.slot()), Reason::Resources);
+        }
+    }
+
     /// A job with a planned start is looked at in its other partitions too, where it may start now or earlier.
     fn see_elsewhere(&mut self, key: Key, job: &Pending) {
         for other in job.entries().iter().filter(|e| e.key > key) {
@@ -116,7 +160,7 @@ impl Pass<'_> {
         }
     }
 
-    fn start(
+    pub(super) fn start(
         &mut self,
         class: u32,
         key: Key,

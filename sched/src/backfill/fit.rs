@@ -168,7 +168,7 @@ impl Pass<'_> {
     }
 
     /// The job may use this node at all. `JobId(0)`: any job.
-    fn may_use(&self, shape: &Shape, node: u32, job: JobId) -> bool {
+    pub(super) fn may_use(&self, shape: &Shape, node: u32, job: JobId) -> bool {
         !shape.excludes(node) && (self.cluster.policy.backfill || job == JobId(0) || !self.is_awaited(node, job))
     }
 
@@ -237,7 +237,7 @@ impl Pass<'_> {
     }
 
     /// Nodes with room for a share, ascending; the first `enough` in the order of placement where that will do.
-    fn pool(&self, shape: &Shape, job: JobId, until: i64, enough: Option<usize>) -> Vec<Candidate> {
+    pub(super) fn pool(&self, shape: &Shape, job: JobId, until: i64, enough: Option<usize>) -> Vec<Candidate> {
         let mut pool = Vec::new();
         let mut from = 0;
         for end in &shape.weights {

@@ -93,5 +93,6 @@ impl Pass<'_> {
         for run in std::mem::take(&mut self.runs).into_iter().rev() {
             self.timeline.remove_run(self.cluster, run);
         }
+        self.spare();
     }
 }

@@ -25,13 +25,17 @@ pub(super) struct Planned {
     pub partition: u32,
     /// It waits for licences, not for nodes.
     pub for_licenses: bool,
+    /// Taken from others: it does not count among those that the policy gives.
+    pub claimed: bool,
 }
 
 impl Pass<'_> {
     /// Takes the job's planned start out of the time line.
     pub(super) fn unplan(&mut self, job: JobId) -> Option<Planned> {
         let planned = self.planned.remove(&job)?;
-        *self.places(planned.partition, planned.for_licenses) -= 1;
+        if !planned.claimed {
+            *self.places(planned.partition, planned.for_licenses) -= 1;
+        }
         let (start, end) = (planned.start, planned.end);
         for (share, row) in planned.placed.shares.iter().zip(&planned.placed.rows) {
             self.timeline.unreserve(share.node as usize, start, end, row);
@@ -42,8 +46,10 @@ impl Pass<'_> {
         Some(planned)
     }
 
-    fn enter(&mut self, job: JobId, planned: Planned) {
-        *self.places(planned.partition, planned.for_licenses) += 1;
+    pub(super) fn enter(&mut self, job: JobId, planned: Planned) {
+        if !planned.claimed {
+            *self.places(planned.partition, planned.for_licenses) += 1;
+        }
         let (start, end) = (planned.start, planned.end);
         for (share, row) in planned.placed.shares.iter().zip(&planned.placed.rows) {
             self.timeline.reserve(share.node as usize, start, end, row);
@@ -78,7 +84,7 @@ impl Pass<'_> {
         let partition = self.classes.get(class).shape.partition;
         let within = *self.places(partition, for_licenses) < quota || self.guest == Some(key.job());
         let deadline = job.deadline().map_or(i64::MAX, |d| d.0);
-        let found = if within { self.earliest(class, key.job(), job.duration(limits.want)) } else { None };
+        let found = if within { self.earliest(class, key.job(), job.duration(limits.want), i64::MAX) } else { None };
         let longest = longest(limits.want);
         let in_time = |start: i64| deadline == i64::MAX || start.saturating_add(longest) <= deadline;
         let found = found.filter(|(start, ..)| in_time(*start)).map(|(start, end, placed)| Planned {
@@ -88,6 +94,7 @@ impl Pass<'_> {
             licenses: self.classes.get(class).shape.licenses.clone(),
             partition,
             for_licenses,
+            claimed: false,
         });
         let best = match (own, found) {
             (Some(own), Some(found)) => Some(if found.start < own.start { found } else { own }),
@@ -98,8 +105,14 @@ impl Pass<'_> {
         }
     }
 
-    /// The first moment after now at which it fits for its whole duration, by what is known of ends.
-    fn earliest(&mut self, class: u32, job: JobId, duration: i64) -> Option<(i64, i64, Placed)> {
+    /// The first moment after now, and not after `latest`, at which it fits for its whole duration, by what is known of ends.
+    pub(super) fn earliest(
+        &mut self,
+        class: u32,
+        job: JobId,
+        duration: i64,
+        latest: i64,
+    ) -> Option<(i64, i64, Placed)> {
         let (mut budget, mut work) = (self.cluster.policy.work_budget, self.plan.work);
         if self.guest == Some(job) {
             budget = u64::MAX;
@@ -123,6 +136,9 @@ impl Pass<'_> {
         let mut touched = Vec::new();
         let mut found = None;
         while let Some(time) = sweep.next(&mut touched) {
+            if time > latest {
+                break;
+            }
             for node in &touched {
                 future.look(*node, time, &sweep);
             }

@@ -64,6 +64,15 @@ impl Plans {
         }
     }
 
+    /// What was counted until `until` is not.
+    pub fn release(&mut self, node: usize, until: i64, row: &[i64]) {
+        if let Some(at) = self.place[node] {
+            for peak in self.on[at as usize].1.peaks.iter_mut().take_while(|p| p.start < until) {
+                peak.used.iter_mut().zip(row).for_each(|(u, m)| *u -= m);
+            }
+        }
+    }
+
     /// `free` is lowered to what every peak before `until` leaves.
     pub fn lower_until(&self, node: usize, until: i64, capacity: &[i64], free: &mut [i64]) {
         if let Some(at) = self.place[node] {

@@ -112,6 +112,9 @@ impl Rows {
     pub fn get(&self, at: u32) -> &[i64] {
         &self.data[at as usize * self.stride..][..self.stride]
     }
+    pub fn get_mut(&mut self, at: u32) -> &mut [i64] {
+        &mut self.data[at as usize * self.stride..][..self.stride]
+    }
     pub fn store(&mut self, row: &[i64]) -> u32 {
         if let Some(at) = self.spare.pop() {
             self.data[at as usize * self.stride..][..self.stride].copy_from_slice(row);

@@ -8,25 +8,30 @@
 //! - `main=node[1-3] tier=2 max=60 default=10 nodes=1-4 exclusive state=DOWN maxcpus=2`
 //! - `policy mempercpu=0 mempernode=100 reservations=2 depth=5 budget=9 nobackfill`
 //! - `license matlab=2`
+//! - `preempt tiers` or `preempt 1>0 2>0,1`: QOS by rank, and whom they may preempt
 //!
 //! Load:
 //! - `R9 node1:4+2 node2:4 10m whole part=main` job 9 runs with 4 CPUs and 2 GPUs on node1 …, for 10 more minutes
-//!   (`forever` for no limit), for association 2 and QOS 1 as user 1000 with `charge=2/1/1000`, which jobs take, too
+//!   (`forever` for no limit), for association 2 and QOS 1 as user 1000 with `charge=2/1/1000`, which jobs take, too; `victim=0/requeue/30/5` is of rank 0, gone 30 seconds after it is preempted
+//!   at the latest, and has run 5 minutes
 //! - `J1 -N2 -n3 -c2 -t10 -p main,long prio=5 …` job 1 is pending; options as sbatch has them, `--array=0-3` offers
-//!   these indices
+//!   these indices; `rank=1` (`rank=1+` within its rank, too), `claim=node1/9` claims what job 9 leaves on node1
 //!
 //! Expectation:
 //! - `1 on node1:2 node2:1` job 1 starts there with so many tasks (`1_3` for a task of an array; `1 starts` anywhere)
 //! - `1 holds node1 cpus=0-1 gpu=1 mem=200`, `1 backfilled`, `1 in-order`, `1 limit 5`
+//! - `2 takes 7:requeue 8:suspend` job 2 preempts these, `2 takes` nobody
 //! - `2 waits Resources`, `2 planned 10m node1 node2`, `2 unplanned`
 
 #![allow(dead_code, reason = "each test file uses its part of the language")]
 
+use sluice_model::config::Mode;
 use sluice_model::index_set::IndexSet;
 use sluice_model::job::JobKind;
 use sluice_model::partition::PartitionState;
 use sluice_model::request::{Distribution, Exclusive, GresScope, MemoryRequest};
 use sluice_model::*;
+use sluice_sched::preemption::{Claim, Preemption, Preemptor, Victim};
 use sluice_sched::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -65,6 +70,7 @@ pub fn cluster(line: &str) -> Input {
                     input.licenses.insert(name.to_owned(), num(count));
                 }
             }
+            ("preempt", _) => input.preemption = preemption(&words[1..]),
             (_, Some((name, nodes))) => partition(&mut input, name, nodes, &words[1..]),
             (names, None) => nodes(&mut input, names, &words[1..]),
         }
@@ -97,6 +103,31 @@ fn join(input: &mut Input, words: &[&str]) {
     }
     let position = |name: &NodeName| input.nodes.iter().position(|n| n.spec.name == *name).map(|n| n as u32);
     input.policy.topology = Topology::new(&config, input.nodes.len(), position).map(Arc::new);
+}
+
+fn preemption(words: &[&str]) -> Preemption {
+    if words == ["tiers"] {
+        return Preemption::Tiers;
+    }
+    let mut lists: Vec<Vec<u32>> = vec![Vec::new(); 10];
+    for word in words {
+        let (by, whom) = word.split_once('>').expect("RANK>RANKS");
+        lists[num::<usize>(by)] = whom.split(',').filter(|w| !w.is_empty()).map(num).collect();
+    }
+    Preemption::Listed(lists)
+}
+
+/// `RANK/MODE/SECONDS/MINUTES`
+fn victim(text: &str) -> Victim {
+    let [rank, mode, grace, ran] = text.split('/').collect::<Vec<_>>()[..] else { panic!("victim={text}") };
+    Victim {
+        rank: num(rank),
+        priority: 100,
+        mode: Mode::parse(mode).expect("mode"),
+        grace_ms: num::<i64>(grace) * 1000,
+        exempt_until: NOW,
+        began: after_minutes(-num::<i64>(ran)),
+    }
 }
 
 fn policy(policy: &mut Policy, word: &str) {
@@ -212,10 +243,12 @@ fn running(input: &mut Input, id: u32, words: &[&str]) {
     let mut nodes = Vec::new();
     let (mut ends, mut exclusive, mut partition) = (Some(NOW), false, Some(0));
     let (mut licenses, mut expected_end) = (BTreeMap::new(), None);
-    let mut charge = limits::Charge::default();
+    let (mut charge, mut victim) = (limits::Charge::default(), None);
     for word in words {
         if let Some(text) = word.strip_prefix("charge=") {
             charge = self::charge(text);
+        } else if let Some(text) = word.strip_prefix("victim=") {
+            victim = Some(self::victim(text));
         } else if let Some(list) = word.strip_prefix("lic=") {
             licenses = sluice_model::licenses::parse(list).expect("licences");
         } else if let Some((name, amounts)) = word.split_once(':') {
@@ -243,6 +276,7 @@ fn running(input: &mut Input, id: u32, words: &[&str]) {
         partition,
         licenses,
         charge,
+        victim,
     });
 }
 
@@ -294,6 +328,8 @@ pub fn pending(input: &Input, id: u32, words: &[&str]) -> PendingJob {
         deadline: None,
         exclusive: false,
         charge: limits::Charge::default(),
+        preemptor: None,
+        claim: None,
     };
     let names =
         |list: &str| -> Vec<NodeName> { hostlist::expand(list).expect("nodes").iter().map(NodeName::new).collect() };
@@ -357,6 +393,15 @@ pub fn pending(input: &Input, id: u32, words: &[&str]) -> PendingJob {
             "--array" => job.indices = array::parse_array(value, 1000).expect("array").indices.iter().collect(),
             "prio" => job.priority = num(value),
             "charge" => job.charge = charge(value),
+            "rank" => {
+                let rank = value.trim_end_matches('+');
+                job.preemptor = Some(Preemptor { rank: num(rank), within: rank != value });
+            }
+            "claim" => {
+                let (nodes, victims) = value.split_once('/').expect("NODES/JOBS");
+                let victims = victims.split(',').filter(|v| !v.is_empty()).map(|v| JobId(num(v))).collect();
+                job.claim = Some(Arc::new(Claim { partition: 0, nodes: names(nodes), victims }));
+            }
             "at" => job.submitted = Time(num(value)),
             _ => panic!("job: {word}"),
         }
@@ -423,6 +468,11 @@ fn expect(input: &Input, plan: &Plan, words: &[&str]) {
         "backfilled" => assert!(started().backfilled, "{} started in order", words[0]),
         "in-order" => assert!(!started().backfilled, "{} was backfilled", words[0]),
         "limit" => assert_eq!(started().time_limit, time::parse_time_limit(words[2]).expect("time"), "{}", words[0]),
+        "takes" => {
+            let victims = plan.preemptions.iter().filter(|p| p.job == job).flat_map(|p| &p.victims);
+            let got: Vec<String> = victims.map(|(id, mode)| format!("{id}:{}", mode.as_str())).collect();
+            assert_eq!(got.join(" "), words[2..].join(" "), "{plan:#?}");
+        }
         "waits" => {
             let whole = input.pending.iter().find(|p| p.job == job).expect("pending").indices.len().max(1);
             let count = plan.starts.iter().filter(|s| s.job == job).count();

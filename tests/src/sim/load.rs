@@ -108,6 +108,7 @@ pub fn config(rng: &mut Rng) -> ClusterConfig {
         mail: MailConfig::default(),
         accounting: sluice_model::config::AccountingConfig::default(),
         topology: Default::default(),
+        preemption: sluice_model::config::PreemptionConfig::default(),
         licenses: [("fluent".to_owned(), 2)].into(),
     }
 }
@@ -137,6 +138,7 @@ fn partition(name: &str, nodes: Vec<NodeName>, default: bool, tier: u32, max_tim
         max_cpus_per_node: None,
         least_loaded: false,
         grace_secs: 0,
+        preempt_mode: None,
         billing_weights: sluice_model::tres_weights::TresWeights::default(),
         qos: None,
     }

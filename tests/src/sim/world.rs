@@ -6,7 +6,7 @@ use super::controller::{Controller, Left, Waiting, replay};
 use super::load::{Behaviour, config};
 use super::node::{Attempt, Motion, Node, Order, Word};
 use super::rng::Rng;
-use sluice_engine::command::PlannedStart;
+use sluice_engine::command::{PlannedPreemption, PlannedStart};
 use sluice_engine::{Command, Effect, State, query};
 use sluice_model::job::JobKind;
 use sluice_model::node::NodeReport;
@@ -68,6 +68,8 @@ pub(super) enum Happening {
     Schedule,
     Apply {
         starts: Vec<PlannedStart>,
+        preemptions: Vec<PlannedPreemption>,
+        lapsed: Vec<JobId>,
     },
     Tick,
     Fault,
@@ -206,7 +208,9 @@ impl World {
             Happening::Connect { node } => self.connect(node),
             Happening::Client => self.client(),
             Happening::Schedule => self.schedule(),
-            Happening::Apply { starts } => self.command(Command::ApplyPlan { starts }, Waiting::Nobody),
+            Happening::Apply { starts, preemptions, lapsed } => {
+                self.command(Command::ApplyPlan { starts, preemptions, lapsed }, Waiting::Nobody);
+            }
             Happening::Tick => {
                 if self.tick_at.is_some_and(|t| t <= self.now) {
                     self.tick_at = None;
@@ -261,9 +265,10 @@ impl World {
         for violation in sluice_sched::audit(&input, &plan) {
             self.checks.violation(format!("the plan: {violation:?}"));
         }
-        if !plan.starts.is_empty() {
+        if !plan.starts.is_empty() || !plan.preemptions.is_empty() || !plan.lapsed.is_empty() {
             let after = self.rng.between(1, 200);
-            self.later(after, Happening::Apply { starts: plan.starts });
+            let (starts, preemptions, lapsed) = (plan.starts, plan.preemptions, plan.lapsed);
+            self.later(after, Happening::Apply { starts, preemptions, lapsed });
         }
     }
 

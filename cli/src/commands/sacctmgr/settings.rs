@@ -93,8 +93,11 @@ pub fn set(changes: &mut Changes, key: Key, of_qos: bool, word: &Word) -> Result
             None => return bad("GraceTime"),
         },
         Key::Preempt => changes.qos.preempt.push(edit(word, lower_set(value))),
-        Key::PreemptMode => match PreemptMode::parse(value) {
-            Some(mode) => changes.qos.preempt_mode = Some(mode),
+        Key::PreemptMode => match preempt_mode(value) {
+            Some((mode, within)) => {
+                changes.qos.preempt_mode = Some(mode);
+                changes.qos.preempt_within = Some(within);
+            }
             None => return bad("PreemptMode"),
         },
         Key::PreemptExemptTime => match seconds(value) {
@@ -281,7 +284,8 @@ pub fn qos_lines(name: &str, c: &QosChange) -> Vec<(&'static str, String)> {
         out.push(("Preempt", names(&c.preempt)));
     }
     if let Some(mode) = c.preempt_mode {
-        out.push(("PreemptMode", mode.as_str().to_owned()));
+        let within = if c.preempt_within == Some(true) { "within," } else { "" };
+        out.push(("PreemptMode", format!("{within}{}", mode.as_str())));
     }
     if let Some(Some(secs)) = c.preempt_exempt_secs {
         out.push(("PreemptExemptTime", super::values::clock(secs)));
@@ -297,6 +301,19 @@ pub fn qos_lines(name: &str, c: &QosChange) -> Vec<(&'static str, String)> {
         out.extend(factor.map(|f| (key, f.to_string())));
     }
     out
+}
+
+/// A mode, `within` beside it or alone, and `gang` beside `suspend`.
+fn preempt_mode(value: &str) -> Option<(PreemptMode, bool)> {
+    let words: Vec<String> = value.split(',').map(|w| w.trim().to_ascii_lowercase()).collect();
+    let within = words.iter().any(|w| w == "within");
+    let gang = |w: &str| w == "gang" && words.iter().any(|w| w == "suspend");
+    let modes: Vec<&String> = words.iter().filter(|w| *w != "within" && !gang(w)).collect();
+    match modes[..] {
+        [] => Some((PreemptMode::Cluster, within)),
+        [mode] => PreemptMode::parse(mode).map(|mode| (mode, within)),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::book::{Book, Node};
 use super::fields::Field;
 use super::settings::wall_text;
-use sluice_model::accounting::{Account, Limits, Qos, QosFlag, TresCounts, TresKind, User, format_counts};
+use sluice_model::accounting::{Account, Limits, PreemptMode, Qos, QosFlag, TresCounts, TresKind, User, format_counts};
 
 /// What a line is about: an entity, and one association where associations are shown.
 #[derive(Clone, Copy, Default)]
@@ -136,7 +136,7 @@ pub fn value(book: &Book, show: Show, line: &Line<'_>, field: Field) -> String {
             names.join(",")
         }
         Field::PreemptExempt => line.qos.and_then(|q| q.preempt_exempt_secs).map(clock).unwrap_or_default(),
-        Field::PreemptMode => line.qos.map(|q| q.preempt_mode.as_str().to_owned()).unwrap_or_default(),
+        Field::PreemptMode => line.qos.map(preempt_mode).unwrap_or_default(),
         Field::UsageThreshold => line.qos.and_then(|q| q.usage_threshold).map(|f| f.to_string()).unwrap_or_default(),
         Field::UsageFactor => line.qos.map(|q| q.usage_factor.to_string()).unwrap_or_default(),
         Field::LimitFactor => line.qos.and_then(|q| q.limit_factor).map(|f| f.to_string()).unwrap_or_default(),
@@ -159,6 +159,19 @@ fn lineage(book: &Book, a: &sluice_model::accounting::Association) -> String {
     names.extend(a.user.iter().map(|u| format!("0-{u}")));
     names.extend(a.partition.clone());
     if names.is_empty() { "/".to_owned() } else { format!("/{}/", names.join("/")) }
+}
+
+/// `within` stands before the mode, and alone where that is the cluster's.
+fn preempt_mode(q: &Qos) -> String {
+    let mode = match q.preempt_mode {
+        PreemptMode::Suspend => "gang,suspend",
+        mode => mode.as_str(),
+    };
+    match (q.preempt_within, q.preempt_mode) {
+        (true, PreemptMode::Cluster) => "within".to_owned(),
+        (true, _) => format!("within,{mode}"),
+        (false, _) => mode.to_owned(),
+    }
 }
 
 /// Of an account: its coordinators; of a user: the accounts they coordinate.

@@ -85,12 +85,21 @@ fn when(job: &v1::JobRecord, clock: &Clock, record: &mut Record) {
             clock.time_or(facts::end(job), "Unknown"),
             clock.time_or(spec.deadline, "N/A")
         ))
+        .some("PreemptEligibleTime", preemption(job, clock))
         .line(format!(
             "SuspendTime={} SecsPreSuspend={before_suspension} LastSchedEval={} Scheduler={}",
             clock.time_or(job.suspended_since, "None"),
             clock.time_or(job.last_sched_eval, "Unknown"),
             if job.backfilled { "Backfill" } else { "Main" }
         ));
+}
+
+/// Of jobs that may be preempted, or were.
+fn preemption(job: &v1::JobRecord, clock: &Clock) -> Option<String> {
+    (job.preempt_eligible.is_some() || job.preempted_at.is_some()).then(|| {
+        let eligible = clock.time_or(job.preempt_eligible, "Unknown");
+        format!("{eligible} PreemptTime={}", clock.time_or(job.preempted_at, "None"))
+    })
 }
 
 fn where_it_runs(job: &v1::JobRecord, form: Form, record: &mut Record) {

@@ -126,7 +126,7 @@ pub fn partition(part: &v1::PartitionRecord, one_line: bool, out: &mut String) {
             yes(part.root_only),
             partitions::oversubscribe(part)
         ))
-        .line("OverTimeLimit=NONE PreemptMode=OFF")
+        .line(format!("OverTimeLimit=NONE PreemptMode={}", partitions::preempt_mode(part)))
         .line(format!(
             "State={} TotalCPUs={} TotalNodes={} SelectTypeParameters=NONE",
             part.state,

@@ -5,6 +5,7 @@
 use super::session::{Done, Session};
 use super::update::{Change, Wrong, key, list, number, yes_no};
 use crate::client::{Controller, Retry};
+use sluice_model::config::Mode;
 use sluice_proto::v1;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,6 +26,7 @@ enum Key {
     AllowQos,
     Nodes,
     GraceTime,
+    PreemptMode,
 }
 
 const KEYS: &[(&str, Key)] = &[
@@ -45,6 +47,7 @@ const KEYS: &[(&str, Key)] = &[
     ("AllowQos", Key::AllowQos),
     ("Nodes", Key::Nodes),
     ("GraceTime", Key::GraceTime),
+    ("PreemptMode", Key::PreemptMode),
 ];
 
 /// The wire's "no limit".
@@ -89,6 +92,15 @@ fn read(changes: &[Change]) -> Result<v1::UpdatePartitionAction, Wrong> {
                     sluice_model::hostlist::expand(value).map_err(|e| Wrong::value("Nodes", &e.value, &e.allowed))?;
                 action.nodes = Some(v1::StringList { items });
             }
+            Key::PreemptMode => match Mode::parse(value) {
+                Some(mode) => action.preempt_mode = Some(mode.as_str().to_owned()),
+                None => {
+                    return Err(Wrong::Text(format!(
+                        "Invalid input: PreemptMode={value}\nscontrol: error: Acceptable PreemptMode values are OFF, CANCEL, \
+                         REQUEUE and SUSPEND"
+                    )));
+                }
+            },
             Key::GraceTime => action.grace_secs = Some(number("GraceTime", value)?),
         }
     }

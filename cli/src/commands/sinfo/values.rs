@@ -27,7 +27,7 @@ impl Context<'_> {
             Field::OverSubscribe => partition::oversubscribe(part).to_owned(),
             Field::Partition => partition::marked_name(part),
             Field::PartitionName => part.name.clone(),
-            Field::PreemptMode => "OFF".to_owned(),
+            Field::PreemptMode => partition::preempt_mode(part).to_owned(),
             Field::PriorityJobFactor => part.priority_job_factor.to_string(),
             Field::PriorityTier => part.priority_tier.to_string(),
             Field::Root => if part.root_only { "yes" } else { "no" }.to_owned(),

@@ -140,6 +140,7 @@ impl Context<'_> {
             Field::StdErr => io_paths::stderr(job),
             Field::StdIn => io_paths::stdin(job),
             Field::StdOut => io_paths::stdout(job),
+            Field::PreemptTime => self.clock.time_or(job.preempted_at, "N/A"),
             Field::SystemComment => or_null(job.system_comment.as_deref().unwrap_or_default()).to_owned(),
             Field::TasksPerNode => request.and_then(|r| r.ntasks_per_node).unwrap_or(0).to_string(),
             Field::TresAlloc => tres::allocated(job).unwrap_or_else(|| tres::requested(job)).by_number(),

@@ -62,6 +62,7 @@ pub fn partition_change_to_disk(change: &PartitionChange) -> v1::DiskPartitionCh
         allow_qos,
         nodes,
         grace_secs,
+        preempt_mode,
     } = change;
     v1::DiskPartitionChange {
         state: state.map(state_to_disk),
@@ -79,6 +80,7 @@ pub fn partition_change_to_disk(change: &PartitionChange) -> v1::DiskPartitionCh
         allow_qos: allow_qos.as_ref().map(|list| strings(list)),
         nodes: nodes.as_ref().map(|nodes| v1::DiskStrings { items: names_to_disk(nodes) }),
         grace_secs: *grace_secs,
+        preempt_mode: preempt_mode.map(|m| m.code()),
     }
 }
 
@@ -99,6 +101,7 @@ pub fn partition_change_from_disk(change: v1::DiskPartitionChange) -> Result<Par
         allow_qos: change.allow_qos.map(|list| list.items),
         nodes: change.nodes.map(|list| names_from_disk(list.items)),
         grace_secs: change.grace_secs,
+        preempt_mode: change.preempt_mode.map(super::config::mode_from_disk).transpose()?,
     })
 }
 

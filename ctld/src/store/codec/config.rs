@@ -8,7 +8,9 @@ use sluice_model::config::{
     SchedulingConfig, SecurityConfig, TimingConfig,
 };
 use sluice_model::config::{BlockSpec, SwitchSpec, TopologyConfig};
-use sluice_model::config::{PriorityConfig, PriorityFlags, PriorityKind, UsageReset};
+use sluice_model::config::{
+    Mode, PreemptKind, PreemptionConfig, PriorityConfig, PriorityFlags, PriorityKind, UsageReset,
+};
 use sluice_model::tres_weights::TresWeights;
 use sluice_proto::v1;
 use v1::disk_config::{Limits, Mail, Priority, Scheduling, Security, Timing};
@@ -27,6 +29,7 @@ pub fn config_to_disk(config: &ClusterConfig) -> v1::DiskConfig {
         mail,
         accounting,
         topology,
+        preemption,
         licenses,
     } = config;
     v1::DiskConfig {
@@ -42,6 +45,7 @@ pub fn config_to_disk(config: &ClusterConfig) -> v1::DiskConfig {
         mail: Some(mail_to_disk(mail)),
         accounting: (*accounting != AccountingConfig::default()).then(|| accounting_to_disk(accounting)),
         topology: (*topology != TopologyConfig::default()).then(|| topology_to_disk(topology)),
+        preemption: (*preemption != PreemptionConfig::default()).then(|| preemption_to_disk(preemption)),
         licenses: licenses.iter().map(|(name, count)| (name.clone(), *count)).collect(),
     }
 }
@@ -97,6 +101,7 @@ pub fn config_from_disk(config: v1::DiskConfig) -> Result<ClusterConfig> {
         // Before this section existed nothing was enforced.
         accounting: config.accounting.map(accounting_from_disk).transpose()?.unwrap_or_default(),
         topology: config.topology.map(topology_from_disk).unwrap_or_default(),
+        preemption: config.preemption.map(preemption_from_disk).transpose()?.unwrap_or_default(),
         licenses: config.licenses.into_iter().collect(),
     })
 }
@@ -243,6 +248,25 @@ fn requeue_from_disk(requeue: v1::disk_config::Requeue) -> Result<RequeueConfig>
         out.rules[found as usize] = RequeueRule { retries, delay_secs, longest_delay_secs };
     }
     Ok(out)
+}
+
+fn preemption_to_disk(preemption: &PreemptionConfig) -> v1::disk_config::Preemption {
+    let PreemptionConfig { kind, mode, within, exempt_secs } = preemption;
+    let (kind, mode) = (kind.as_str().to_owned(), mode.code());
+    v1::disk_config::Preemption { kind, mode, within: *within, exempt_secs: *exempt_secs }
+}
+
+fn preemption_from_disk(p: v1::disk_config::Preemption) -> Result<PreemptionConfig> {
+    Ok(PreemptionConfig {
+        kind: PreemptKind::parse(&p.kind).ok_or_else(|| unknown("preemption.kind", &p.kind))?,
+        mode: mode_from_disk(p.mode)?,
+        within: p.within,
+        exempt_secs: p.exempt_secs,
+    })
+}
+
+pub(super) fn mode_from_disk(code: u32) -> Result<Mode> {
+    Mode::from_code(code).ok_or_else(|| unknown("preempt_mode", &code.to_string()))
 }
 
 fn mail_to_disk(mail: &MailConfig) -> Mail {

@@ -3,8 +3,8 @@
 use super::change::{node_change_from_disk, node_change_to_disk, partition_change_from_disk, partition_change_to_disk};
 use super::config::{config_from_disk, config_to_disk};
 use super::job::{
-    after_from_disk, after_to_disk, hold_from_disk, hold_to_disk, ids_from_disk, job_from_disk, job_to_disk,
-    outcome_from_disk, outcome_to_disk,
+    after_from_disk, after_to_disk, claim_from_disk, claim_to_disk, hold_from_disk, hold_to_disk, ids_from_disk,
+    job_from_disk, job_to_disk, outcome_from_disk, outcome_to_disk,
 };
 use super::node::{attempts_from_disk, attempts_to_disk, reason_from_disk, reason_to_disk};
 use super::usage;
@@ -90,6 +90,17 @@ fn event_to_disk(event: &Event) -> v1::DiskEvent {
         Event::JobKilled { job } => Kind::JobKilled(d::JobKilled { job: job.0 }),
         Event::JobWarned { job } => Kind::JobWarned(d::JobWarned { job: job.0 }),
         Event::JobMailed { job, what } => Kind::JobMailed(d::JobMailed { job: job.0, what: *what }),
+        Event::JobPreempted { job, by, mode, within, at, ends } => Kind::JobPreempted(d::JobPreempted {
+            job: job.0,
+            by: by.0,
+            mode: mode.code(),
+            within: *within,
+            at: at.0,
+            ends: time_to_disk(*ends),
+        }),
+        Event::JobClaimed { job, claim } => {
+            Kind::JobClaimed(d::JobClaimed { job: job.0, claim: claim.as_deref().map(claim_to_disk) })
+        }
         Event::JobSuspended { job, at } => Kind::JobSuspended(d::JobSuspended { job: job.0, at: at.0 }),
         Event::JobResumed { job, at } => Kind::JobResumed(d::JobResumed { job: job.0, at: at.0 }),
         Event::JobCompleting { job, outcome, at, waiting_for, then } => Kind::JobCompleting(d::JobCompleting {
@@ -246,6 +257,18 @@ fn event_from_disk(event: v1::DiskEvent) -> Result<Event> {
         Kind::JobKilled(e) => Event::JobKilled { job: job_id(e.job, "job")? },
         Kind::JobWarned(e) => Event::JobWarned { job: job_id(e.job, "job")? },
         Kind::JobMailed(e) => Event::JobMailed { job: job_id(e.job, "job")?, what: e.what },
+        Kind::JobPreempted(e) => Event::JobPreempted {
+            job: job_id(e.job, "job")?,
+            by: job_id(e.by, "by")?,
+            mode: super::config::mode_from_disk(e.mode)?,
+            within: e.within,
+            at: Time(e.at),
+            ends: e.ends.map(Time),
+        },
+        Kind::JobClaimed(e) => Event::JobClaimed {
+            job: job_id(e.job, "job")?,
+            claim: e.claim.map(claim_from_disk).transpose()?.map(Arc::new),
+        },
         Kind::JobSuspended(e) => Event::JobSuspended { job: job_id(e.job, "job")?, at: Time(e.at) },
         Kind::JobResumed(e) => Event::JobResumed { job: job_id(e.job, "job")?, at: Time(e.at) },
         Kind::JobCompleting(e) => Event::JobCompleting {

@@ -4,7 +4,7 @@ use super::{
     ConvertError, Result, convert, convert_list, convert_optional, index_set_from_disk, names_from_disk, names_to_disk,
     required, time_to_disk,
 };
-use sluice_engine::job::{AfterEnd, ArrayRole, Hold, Job, Outcome, PastRun, Phase, Run};
+use sluice_engine::job::{AfterEnd, ArrayRole, Claim, Hold, Job, Outcome, PastRun, Phase, Preempted, Run};
 use sluice_model::step::StepRecord;
 use sluice_model::{JobId, JobSpec, OsBytes, Reason, StepId, Time};
 use sluice_proto::convert::{assoc_id, job_id, job_state, submit_key, to_bytes};
@@ -39,6 +39,7 @@ pub fn job_to_disk(job: &Job, spec: u32) -> v1::DiskJob {
         system_comment,
         phase,
         steps,
+        claim,
         past_runs,
     } = job;
     v1::DiskJob {
@@ -67,7 +68,42 @@ pub fn job_to_disk(job: &Job, spec: u32) -> v1::DiskJob {
         steps: steps_to_disk(steps),
         past_runs: past_runs.iter().map(|run| past_run_to_disk(run)).collect(),
         association: association.map(|a| a.0),
+        claim: claim.as_deref().map(claim_to_disk),
     }
+}
+
+pub(super) fn claim_to_disk(claim: &Claim) -> v1::DiskClaim {
+    let Claim { partition, nodes, victims, at } = claim;
+    v1::DiskClaim {
+        partition: partition.clone(),
+        nodes: names_to_disk(nodes),
+        victims: victims.iter().map(|v| v.0).collect(),
+        at: at.0,
+    }
+}
+
+pub(super) fn claim_from_disk(claim: v1::DiskClaim) -> Result<Claim> {
+    Ok(Claim {
+        partition: claim.partition,
+        nodes: names_from_disk(claim.nodes),
+        victims: ids_from_disk(claim.victims, "claim.victims")?,
+        at: Time(claim.at),
+    })
+}
+
+fn preempted_to_disk(p: &Preempted) -> v1::DiskPreempted {
+    let Preempted { by, mode, within, at, ends } = p;
+    v1::DiskPreempted { by: by.0, mode: mode.code(), within: *within, at: at.0, ends: time_to_disk(*ends) }
+}
+
+fn preempted_from_disk(p: v1::DiskPreempted) -> Result<Preempted> {
+    Ok(Preempted {
+        by: job_id(p.by, "preempted.by")?,
+        mode: super::config::mode_from_disk(p.mode)?,
+        within: p.within,
+        at: Time(p.at),
+        ends: p.ends.map(Time),
+    })
 }
 
 /// The way back, with the specification that belongs to it.
@@ -97,6 +133,7 @@ pub fn job_from_disk(job: v1::DiskJob, spec: Arc<JobSpec>) -> Result<Job> {
         system_comment: job.system_comment,
         phase: phase_from_disk(job.phase)?,
         steps: steps_from_disk(job.steps)?,
+        claim: job.claim.map(claim_from_disk).transpose()?.map(Arc::new),
         past_runs: job.past_runs.into_iter().map(past_run_from_disk).collect::<Result<_>>()?,
     })
 }
@@ -184,6 +221,8 @@ fn run_to_disk(run: &Run) -> v1::DiskRun {
         then,
         backfilled,
         mailed,
+        preempted,
+        lends,
     } = run;
     v1::DiskRun {
         attempt: *attempt,
@@ -199,6 +238,8 @@ fn run_to_disk(run: &Run) -> v1::DiskRun {
         then: Some(after_to_disk(*then)),
         backfilled: *backfilled,
         mailed: *mailed,
+        preempted: preempted.as_deref().map(preempted_to_disk),
+        lends: *lends,
     }
 }
 
@@ -217,6 +258,8 @@ fn run_from_disk(run: v1::DiskRun) -> Result<Run> {
         then: after_from_disk(run.then),
         backfilled: run.backfilled,
         mailed: run.mailed,
+        preempted: run.preempted.map(preempted_from_disk).transpose()?.map(Box::new),
+        lends: run.lends,
     })
 }
 

@@ -132,6 +132,7 @@ pub fn partition_to_disk(partition: &PartitionSpec) -> v1::DiskPartition {
         max_memory_per_node_mb,
         max_cpus_per_node,
         grace_secs,
+        preempt_mode,
         billing_weights,
         qos,
         least_loaded,
@@ -159,6 +160,7 @@ pub fn partition_to_disk(partition: &PartitionSpec) -> v1::DiskPartition {
         max_memory_per_node_mb: *max_memory_per_node_mb,
         max_cpus_per_node: *max_cpus_per_node,
         grace_secs: *grace_secs,
+        preempt_mode: preempt_mode.map(|m| m.code()),
         billing_weights: billing_weights.to_string(),
         qos: qos.clone(),
         least_loaded: *least_loaded,
@@ -189,6 +191,7 @@ pub fn partition_from_disk(partition: v1::DiskPartition) -> Result<PartitionSpec
         max_memory_per_node_mb: partition.max_memory_per_node_mb,
         max_cpus_per_node: partition.max_cpus_per_node,
         grace_secs: partition.grace_secs,
+        preempt_mode: partition.preempt_mode.map(super::config::mode_from_disk).transpose()?,
         billing_weights: TresWeights::parse(&partition.billing_weights)
             .map_err(|e| ConvertError::new("billing_weights", e.to_string()))?,
         qos: partition.qos,

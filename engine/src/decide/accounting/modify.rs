@@ -176,6 +176,9 @@ pub(super) fn qos(
         if new.preempt.contains(&name) {
             return problem(format!("QOS {name} can't preempt itself"));
         }
+        if preempts_in_a_circle(&cx.accounting, &new) {
+            return problem("QOS Preemption loop detected");
+        }
         if new != *old {
             cx.emit(Event::QosSet { qos: Box::new(new) });
         }
@@ -191,4 +194,19 @@ pub(super) fn cluster(cx: &mut Cx, caller: &Caller, assoc: &AssocChange, report:
     change_association(cx, root.id, assoc);
     report.associations.push(cx.accounting.name(&root));
     Ok(())
+}
+
+/// With the QOS as it would be: somebody whom it may preempt, straight or through others, may preempt it.
+fn preempts_in_a_circle(a: &crate::accounting::Accounting, new: &Qos) -> bool {
+    let mut seen = std::collections::BTreeSet::new();
+    let mut next: Vec<&String> = new.preempt.iter().collect();
+    while let Some(name) = next.pop() {
+        if *name == new.name {
+            return true;
+        }
+        if seen.insert(name) {
+            next.extend(a.qos.get(name).into_iter().flat_map(|q| &q.preempt));
+        }
+    }
+    false
 }
