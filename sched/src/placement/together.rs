@@ -90,7 +90,7 @@ fn inside(shape: &Shape, near: &Near, set: &[&Candidate], extent: Extent, counts
             // The smallest that completes it.
             if chosen.len() < most {
                 for last in rest.iter().rev() {
-                    let enough = chosen.iter().map(|l| size(l)).sum::<u64>() + size(last) >= least(shape, by);
+                    let enough = chosen.iter().map(&size).sum::<u64>() + size(last) >= least(shape, by);
                     if !enough {
                         continue;
                     }
