@@ -269,3 +269,27 @@ proptest! {
         }
     }
 }
+
+/// A job with a planned start in one partition gets an earlier one in another: the place that becomes free goes to nobody,
+/// be it known or not that the next class of the first partition is full.
+#[test]
+fn a_planned_start_that_moves_away_leaves_full_classes_as_they_are() {
+    let line =
+        "node[1-2] cpus=4 weight=3; node[3-6] cpus=8; p=node[1-6] lln; q=node[3-6] tier=2; policy order=shortest";
+    let mut input = cluster(line);
+    load(
+        &mut input,
+        "R101 node1:1 5m; R102 node3:8 10m; R103 node4:5 10m; R104 node5:8 10m; R105 node6:5 10m; R106 node2:4 5m; \
+         R107 node4:1 5m; R108 node6:1 5m",
+    );
+    load(&mut input, "J8 -n12 -t10 -p q prio=1; J15 -N2 --contiguous -t10 -p p,q prio=2; J16 -t10 -p p prio=1");
+    let mut scheduler = Scheduler::default();
+    scheduler.rebuild(&input);
+    let now = input.now.expect("now");
+    assert_eq!(scheduler.plan(input.generation, now), plan(&input));
+    load(&mut input, "J17 -t10 -p p prio=1");
+    scheduler.put_pending(input.pending.last().expect("submitted").clone());
+    let fresh = plan(&input);
+    assert_eq!(audit(&input, &fresh), vec![]);
+    assert_eq!(scheduler.plan(input.generation, now), fresh);
+}

@@ -107,6 +107,12 @@ impl Pass<'_> {
                 Taken::No => {}
             }
         }
+        let late = self.by_size && own.is_none() && self.guest != Some(id);
+        if late && cause == Reason::Resources && self.classes.get(class).is_full() {
+            // Its partition had all its planned starts when its turn came, and one has gone elsewhere since. Classes that
+            // are known to be full from earlier passes were passed over then, too.
+            return Err(Reason::Priority);
+        }
         let p = self.classes.get(class).shape.partition as usize;
         let first = self.blocked[p].is_none_or(|other| other == id);
         if cause == Reason::Resources && self.blocked[p].is_none() {
