@@ -86,7 +86,7 @@ impl Pass<'_> {
 
     /// Jobs of this class are looked at for what they could take.
     pub(super) fn hunts(&mut self, class: u32) -> bool {
-        if self.victims.all.is_empty() || self.classes.run(class).no_victims {
+        if self.victims.all.is_empty() || self.classes.run(class).no_victims || !self.can_hunt(class) {
             return false;
         }
         let (by, tier) = self.preempts_as(class);
@@ -99,6 +99,16 @@ impl Pass<'_> {
             .or_insert_with(|| all.iter().any(|v| rules.may(by, tier, u32::MAX, &v.victim, now)))
     }
 
+    /// Whether the search below is right for such jobs: it takes for granted that what fits still fits when more is free, and
+    /// counts what nodes give as the node itself does. Others wait their turn without preempting anybody.
+    fn can_hunt(&self, class: u32) -> bool {
+        let shape = &self.classes.get(class).shape;
+        let partition = &self.cluster.partitions[shape.partition as usize];
+        let spreads = partition.least_loaded || self.cluster.policy.least_loaded || shape.demand.spread;
+        let by_itself = shape.demand.job_gres.is_empty() && !shape.is_intricate();
+        partition.max_cpus_per_node.is_none() && !spreads && by_itself
+    }
+
     fn preempts_as(&self, class: u32) -> (Option<crate::preemption::Preemptor>, u32) {
         let Class { shape, preemptor, .. } = self.classes.get(class);
         (*preemptor, self.cluster.partitions[shape.partition as usize].priority_tier)
@@ -106,7 +116,8 @@ impl Pass<'_> {
 
     /// Takes room from others for a job that has none.
     pub(super) fn preempt(&mut self, class: u32, key: Key, job: &Pending, limits: Limits, index: Option<u32>) -> Taken {
-        if !self.hunts(class) {
+        // Planned starts of several tasks of one array are told apart by nothing yet.
+        if index.is_some() || !self.hunts(class) {
             return Taken::No;
         }
         let mut allowed = self.victims_of(class, key);
