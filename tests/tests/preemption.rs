@@ -68,7 +68,7 @@ fn a_suspended_victim_stands_still_and_goes_on() {
     let id = idle.to_string();
     assert_eq!(cluster.ok(&["squeue", "-h", "-j", &id, "-o", "%t"]), "S");
     let why = cluster.ok(&["sluice", "why", &id]);
-    assert!(why.contains(&format!("so that job {high} can have its cores")), "{why}");
+    assert!(why.contains(&format!("so that job {high} of")), "{why}");
     assert_ne!(cluster.run(&["scontrol", "resume", &id]).code, 0);
     cluster.file("go-on", "");
     cluster.file("done", "");
