@@ -218,7 +218,7 @@ impl World {
                 partition: Some(partition as u32),
                 licenses: std::collections::BTreeMap::clone(&job.request.licenses),
                 charge: job.charge,
-                victim: (self.next % 4 != 0).then(|| Victim {
+                victim: (!self.next.is_multiple_of(4)).then(|| Victim {
                     rank: match self.input.preemption {
                         Preemption::Tiers => self.input.partitions[partition].priority_tier,
                         _ => job.preemptor.map_or(0, |p| p.rank),
