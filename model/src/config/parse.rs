@@ -15,6 +15,20 @@ use toml_edit::{Document, Item, Table, TableLike};
 /// Longer files can't be meant; the largest cluster needs far less.
 const MAX_TEXT: usize = 16 << 20;
 
+/// The sections, in the order in which `read` takes them apart.
+const SECTIONS: [&str; 10] = [
+    "scheduling",
+    "priority",
+    "limits",
+    "timing",
+    "requeue",
+    "security",
+    "mail",
+    "licenses",
+    "accounting",
+    "preemption",
+];
+
 /// Reads a whole configuration file. `file` is its name, for the problems only. Problems come in the file's order; a
 /// text that is no TOML gives the one problem where reading stopped.
 pub fn parse(text: &str, file: &str) -> Result<ClusterConfig, Vec<ConfigProblem>> {
@@ -47,19 +61,7 @@ fn read(root: &Table, problems: &mut Problems<'_>) -> ClusterConfig {
         top.problem("cluster_name", "expected at most 40 letters, digits, - and _");
     }
     let tables = ["node", "partition"].map(|key| top.item(key));
-    let sections = [
-        "scheduling",
-        "priority",
-        "limits",
-        "timing",
-        "requeue",
-        "security",
-        "mail",
-        "licenses",
-        "accounting",
-        "preemption",
-    ]
-    .map(|key| (key, top.item(key)));
+    let sections = SECTIONS.map(|key| (key, top.item(key)));
     if tables[0].is_none() {
         top.problem("node", "is missing: a cluster needs at least one [[node]]");
     }
@@ -71,28 +73,13 @@ fn read(root: &Table, problems: &mut Problems<'_>) -> ClusterConfig {
     let (nodes, complete) = sections::nodes(&each_table(tables[0], "node", problems), problems);
     let declared = (&nodes[..], complete && !nodes.is_empty());
     let partitions = sections::partitions(&each_table(tables[1], "partition", problems), declared, problems);
-    let mut section = |wanted: &str| {
-        let (key, item) = sections.iter().find(|(key, _)| *key == wanted)?;
-        let item = (*item)?;
+    let [a, p, b, c, r, d, e, f, g, h] = sections.map(|(key, item)| {
+        let item = item?;
         if item.as_table_like().is_none() {
-            problems.add(item.span(), *key, format!("expected a section: [{key}]"));
+            problems.add(item.span(), key, format!("expected a section: [{key}]"));
         }
         item.as_table_like().map(|t| (t, item.span()))
-    };
-    let found = [
-        "scheduling",
-        "priority",
-        "limits",
-        "timing",
-        "requeue",
-        "security",
-        "mail",
-        "licenses",
-        "accounting",
-        "preemption",
-    ]
-    .map(&mut section);
-    let [a, p, b, c, r, d, e, f, g, h] = found;
+    });
     let topology = topology::read(map, declared, problems);
     ClusterConfig {
         cluster_name,
