@@ -20,7 +20,7 @@ pub fn parse_exclusive(value: Option<&str>) -> Result<Exclusive, ParseError> {
 /// checked and given back as written. `*` stands for the default.
 pub fn parse_distribution(text: &str) -> Result<(Option<Distribution>, Option<String>), ParseError> {
     let fail = || {
-        let allowed = "block, cyclic, plane=SIZE or arbitrary, then :{block|cyclic|fcyclic|*}[:…] and ,{pack|nopack}";
+        let allowed = "block, cyclic or plane=SIZE, then :{block|cyclic|fcyclic|*}[:…] and ,{pack|nopack}";
         ParseError::new("distribution", text, allowed)
     };
     let lower = text.get(..text.len().min(64)).filter(|t| t.len() == text.len()).ok_or_else(fail)?;

@@ -64,7 +64,11 @@ pub static ROWS: &[(u8, OptionSpec)] = &[
     (ALL, value("delay-boot", "minutes", "delay the boot of nodes").stored()),
     (ALL, value("dependency", "type:jobid", "start after these jobs").short('d')),
     (R, flag("disable-status", "one Ctrl-C is passed on at once").short('X')),
-    (ALL, value("distribution", "type", "how tasks are dealt out: block, cyclic, plane=n, arbitrary").short('m')),
+    (
+        ALL,
+        value("distribution", "type", "how tasks are dealt out: block, cyclic, plane=n (arbitrary is refused)")
+            .short('m'),
+    ),
     (R, value("epilog", "program", "run after the step").refused("programs around a step come with a later release")),
     (BR, value("error", "file", "file for standard error").short('e')),
     (R, flag("exact", "use only the CPUs asked for")),

@@ -193,31 +193,16 @@ fn nonzero(n: u32) -> Option<u32> {
     (n > 0).then_some(n)
 }
 
-/// `block`, `cyclic`, `plane=n`, `arbitrary`; parts after a colon or comma deal with sockets and cores.
+/// How tasks go to nodes, and whether few nodes are to be filled.
 fn distribution(text: &str) -> Result<(Option<Distribution>, Option<bool>), BadValue> {
-    const ALLOWED: &str = "block, cyclic, plane=n or arbitrary, then :block, :cyclic, :fcyclic for sockets and cores";
-    let bad = || BadValue::not_allowed("distribution", text, ALLOWED);
-    let lower = text.to_ascii_lowercase();
-    let mut levels = lower.split(',').next().unwrap_or("").split(':');
-    let first = levels.next().unwrap_or("");
-    if levels.any(|l| !matches!(l, "block" | "cyclic" | "fcyclic" | "*")) {
-        return Err(bad());
+    let parsed = sluice_model::sharing::parse_distribution(text);
+    let (nodes, rest) = parsed.map_err(|e| BadValue::specification("distribution", e))?;
+    if nodes == Some(Distribution::Arbitrary) {
+        let allowed = "block, cyclic or plane=n: a host for each task (SLURM_HOSTFILE) comes with a later release";
+        return Err(BadValue::not_allowed("distribution", text, allowed));
     }
-    if lower.split(',').skip(1).any(|flag| !matches!(flag, "pack" | "nopack")) {
-        return Err(bad());
-    }
-    let pack = lower.split(',').skip(1).last().map(|flag| flag == "pack");
-    let nodes = Some(match first {
-        "block" => Distribution::Block,
-        "cyclic" => Distribution::Cyclic,
-        "arbitrary" => Distribution::Arbitrary,
-        "*" => return Ok((None, pack)),
-        plane => {
-            let size = plane.strip_prefix("plane=").ok_or_else(bad)?;
-            Distribution::Plane(size.parse().ok().filter(|n| *n > 0).ok_or_else(bad)?)
-        }
-    });
-    Ok((nodes, pack))
+    let flag = rest.as_deref().and_then(|rest| rest.split_once(','));
+    Ok((nodes, flag.map(|(_, flag)| flag.eq_ignore_ascii_case("pack"))))
 }
 
 /// `count[@max-time]`; no count, no wish.

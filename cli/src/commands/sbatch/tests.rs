@@ -93,6 +93,7 @@ fn values_that_cannot_be_are_refused_in_slurms_words() {
         (["--mail-type=FOO"], "Invalid --mail-type specification", 255),
         (["--propagate=FOO"], "--propagate=FOO is not valid.", 1),
         (["--distribution=foo"], "Invalid --distribution specification", 255),
+        (["--distribution=arbitrary"], "Invalid --distribution specification", 255),
         (["--licenses=foo:x"], "Batch job submission failed: Invalid license specification", 1),
         (["--uid=nosuch"], "Invalid --uid specification", 255),
         (["--get-user-env=x"], "Invalid --get-user-env specification", 255),
